@@ -1,0 +1,51 @@
+"""``rnncost lengths``: explains one batch."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from rnncost.counting.lengths import parse_lengths
+from rnncost.errors import LengthsError
+from rnncost.reporting.renderers.lengths import LengthsRenderer
+
+
+@click.command("lengths", context_settings={"ignore_unknown_options": True})
+@click.argument("lengths")
+def command(lengths: str) -> None:
+    """Explain the batch of sequences with these LENGTHS.
+
+    LENGTHS are given with commas (9,8,6,4,3,2) or as a file, one a line or with commas.
+    Shown are the occupied cells of the padded rectangle, the batch_sizes of the packed
+    batch, and what a dot product along each sequence costs packed and padded.
+    """
+    encoding = getattr(sys.stdout, "encoding", None) or "ascii"
+    renderer = LengthsRenderer(ascii_only=not _can_show("█·", encoding))
+    click.echo(renderer.render(read_lengths(lengths)), nl=False)
+
+
+def read_lengths(text: str) -> tuple[int, ...]:
+    """Lengths from text such as ``9,8,6``, or from the file that it names.
+
+    Raises:
+        LengthsError: naming the value and its position.
+    """
+    path = Path(text)
+    try:
+        if path.is_file():
+            return parse_lengths(path.read_text(encoding="utf-8-sig"), source=text)
+    except (OSError, ValueError) as error:
+        raise LengthsError(f"{text}: cannot be read as a file of lengths: {error}") from None
+    if not any(char.isdigit() for char in text) and text.strip(", "):
+        raise LengthsError(f"{text!r} is neither a file nor lengths such as 9,8,6")
+    return parse_lengths(text)
+
+
+def _can_show(characters: str, encoding: str) -> bool:
+    try:
+        characters.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

@@ -1,0 +1,59 @@
+"""Where a report goes: standard output in one format, and any number of files by suffix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from rnncost.errors import ReportFormatError
+from rnncost.reporting.renderers import FORMATS, renderer_for_format, renderer_for_path
+from rnncost.reporting.report import CostReport
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def output_options(function: Command) -> Command:
+    """Adds ``-o`` and ``--format``, whose values :func:`write_report` takes."""
+    function = click.option(
+        "--format",
+        "format_name",
+        type=click.Choice(FORMATS),
+        default="text",
+        show_default=True,
+        help="Format of the report on standard output.",
+    )(function)
+    return click.option(
+        "-o",
+        "--output",
+        "paths",
+        type=click.Path(dir_okay=False, writable=True, path_type=Path),
+        multiple=True,
+        callback=_check_paths,
+        help="Also write the report to this file, in the format of its suffix; may be repeated.",
+    )(function)
+
+
+def write_report(report: CostReport, *, paths: tuple[Path, ...], format_name: str) -> None:
+    """Writes the files first, so that a closed pipe cannot lose them, then prints the report."""
+    for path in paths:
+        report.save(path)
+        click.echo(f"wrote {path}", err=True)
+    if format_name == "text":
+        report.print()
+    else:
+        click.echo(renderer_for_format(format_name).render(report), nl=False)
+
+
+def _check_paths(ctx: click.Context, parameter: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
+    # Before the model runs: a long run must not end in an error that was known at its start.
+    for path in paths:
+        try:
+            renderer_for_path(path)
+        except ReportFormatError as error:
+            raise click.BadParameter(str(error)) from None
+        if not path.absolute().parent.is_dir():
+            raise click.BadParameter(f"{path}: there is no folder {path.parent}")
+    return paths

@@ -1,0 +1,9 @@
+"""Pure integer arithmetic: what a batch costs in a recurrent module. No tensor, no torch."""
+
+from rnncost.counting.lengths import check_lengths, parse_lengths
+from rnncost.counting.opcount import OpCount
+from rnncost.counting.shape import BatchShape
+from rnncost.counting.spec import RnnSpec
+from rnncost.counting.tally import Tally
+
+__all__ = ["BatchShape", "OpCount", "RnnSpec", "Tally", "check_lengths", "parse_lengths"]

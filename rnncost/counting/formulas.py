@@ -1,0 +1,63 @@
+"""Operations of recurrent modules: sizes and sums in, an OpCount out. No tensor, no I/O.
+
+Source of the formulas: PyTorch's native kernels, ``aten/src/ATen/native/RNN.cpp`` (classes
+``SimpleCell``, ``LSTMCell``, ``GRUCell``, ``FullLayer``, ``PackedLayer``); the tests compare
+them with the operations that PyTorch 2.13 dispatches. G gates, I input width of a layer,
+H hidden size, R = ``proj_size`` or H, N rows.
+"""
+
+from __future__ import annotations
+
+from rnncost.counting.opcount import OpCount
+from rnncost.counting.spec import Kind, RnnSpec
+from rnncost.counting.tally import Tally
+
+# Per hidden unit and row: (mults, adds, activations) of the cell, the gate sums included.
+# LSTM: sums of 4 gates; c' = f·c + i·g and h' = o·tanh(c'); 3 sigmoids, 2 tanh.
+# GRU:  sums of 3 gates; n uses r·h_n, h' = (h − n)·z + n; 2 sigmoids, 1 tanh.
+# RNN:  the sum of its one gate; its tanh or relu.
+_CELL: dict[Kind, tuple[int, int, int]] = {
+    "lstm": (3, 5, 5),
+    "gru": (2, 5, 3),
+    "rnn_tanh": (0, 1, 1),
+    "rnn_relu": (0, 1, 1),
+}
+
+
+def forward(spec: RnnSpec, tally: Tally) -> OpCount:
+    """Operations of the forward passes that ``tally`` sums up.
+
+    Args:
+        spec: the module.
+        tally: its calls; only ``rows`` matters, so packed and padded differ by rows alone.
+    """
+    return forward_row(spec) * tally.rows
+
+
+def forward_row(spec: RnnSpec) -> OpCount:
+    """Operations of one row: one step of one sequence through all layers and directions."""
+    total = OpCount()
+    for input_size in spec.layer_input_sizes:
+        total += _cell(spec, input_size) * spec.directions
+    return total
+
+
+def product(rows: int, columns: int, terms: int) -> OpCount:
+    """A matrix product of ``(rows, terms)`` with ``(terms, columns)``: N mults, n − 1 adds a dot product."""
+    dots = rows * columns
+    return OpCount(matmul_mults=dots * terms, matmul_adds=dots * (terms - 1))
+
+
+def _cell(spec: RnnSpec, input_size: int) -> OpCount:
+    width = spec.gates * spec.hidden_size
+    mults, adds, activations = _CELL[spec.kind]
+    count = product(1, width, input_size) + product(1, width, spec.output_size)
+    if spec.proj_size:
+        count += product(1, spec.proj_size, spec.hidden_size)
+    return count + OpCount(
+        # b_ih and b_hh are each added to every row; h_0 = 0 is multiplied like any other state.
+        bias_adds=2 * width if spec.bias else 0,
+        gate_mults=mults * spec.hidden_size,
+        gate_adds=adds * spec.hidden_size,
+        activations=activations * spec.hidden_size,
+    )

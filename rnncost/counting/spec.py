@@ -1,0 +1,71 @@
+"""What a recurrent module is, in the numbers that decide its cost."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from rnncost.errors import SpecError
+
+Kind = Literal["rnn_tanh", "rnn_relu", "gru", "lstm"]
+GATES: dict[Kind, int] = {"rnn_tanh": 1, "rnn_relu": 1, "gru": 3, "lstm": 4}
+_TITLES: dict[Kind, str] = {"rnn_tanh": "RNN-tanh", "rnn_relu": "RNN-relu", "gru": "GRU", "lstm": "LSTM"}
+
+
+class RnnSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """The sizes and options of one recurrent module, named as in ``torch.nn.LSTM``.
+
+    Raises:
+        SpecError: if no such module can exist (sizes below 1, a projection that is not
+            smaller than the hidden size or not of an LSTM).
+    """
+
+    kind: Kind
+    input_size: int
+    hidden_size: int
+    num_layers: int = 1
+    bias: bool = True
+    bidirectional: bool = False
+    proj_size: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind not in GATES:
+            raise SpecError(f"kind is {self.kind!r}; use one of {', '.join(GATES)}")
+        for name in ("input_size", "hidden_size", "num_layers"):
+            if getattr(self, name) < 1:
+                raise SpecError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        if not 0 <= self.proj_size < self.hidden_size:
+            raise SpecError(f"proj_size is {self.proj_size}; it must lie from 0 to hidden_size - 1")
+        if self.proj_size and self.kind != "lstm":
+            raise SpecError(f"proj_size is {self.proj_size} for {self.kind!r}; only an LSTM can have a projection")
+
+    @property
+    def gates(self) -> int:
+        """Gates of one cell: 1, 3 or 4."""
+        return GATES[self.kind]
+
+    @property
+    def directions(self) -> int:
+        """1, or 2 for a bidirectional module."""
+        return 2 if self.bidirectional else 1
+
+    @property
+    def output_size(self) -> int:
+        """Width of the hidden state that one cell hands on: the projection's, where there is one."""
+        return self.proj_size or self.hidden_size
+
+    @property
+    def layer_input_sizes(self) -> tuple[int, ...]:
+        """Input width of each layer: the first reads the input, the others all directions below."""
+        return (self.input_size, *[self.output_size * self.directions] * (self.num_layers - 1))
+
+    def __str__(self) -> str:
+        text = f"{_TITLES[self.kind]} {self.input_size}x{self.hidden_size}"
+        if self.num_layers > 1:
+            text += f"x{self.num_layers}"
+        if self.bidirectional:
+            text += " bi"
+        if self.proj_size:
+            text += f" proj {self.proj_size}"
+        return text if self.bias else text + " no bias"

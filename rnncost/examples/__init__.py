@@ -1,0 +1,1 @@
+"""Runnable models on real data that ship with the package."""

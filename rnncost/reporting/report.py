@@ -1,0 +1,134 @@
+"""CostReport: what a run cost, as plain data that is saved, merged and drawn."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TextIO
+
+import msgspec
+
+from rnncost._version import __version__
+from rnncost.counting.spec import RnnSpec
+from rnncost.reporting.costs import Costs, CostView
+from rnncost.reporting.layer import LayerCost, Uncounted
+from rnncost.units import format_count, format_fraction
+
+SCHEMA_VERSION = 1
+
+
+class CostReport(CostView, frozen=True, kw_only=True):
+    """The recurrent work of a run, layer by layer. Totals are sums over the layers.
+
+    Attributes:
+        layers: the recurrent modules, in the model's own order.
+        uncounted: recurrent work that could not be counted; if any, every total is partial.
+        versions: releases that took part, by package; more than one where reports were merged.
+        schema_version: version of the saved form.
+    """
+
+    layers: tuple[LayerCost, ...] = ()
+    uncounted: tuple[Uncounted, ...] = ()
+    versions: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    schema_version: int = SCHEMA_VERSION
+
+    @property
+    def costs(self) -> Costs:
+        """Operations of all layers in the three layouts."""
+        return sum((layer.costs for layer in self.layers), start=Costs())
+
+    @property
+    def partial(self) -> bool:
+        """Whether recurrent work is missing from the totals."""
+        return bool(self.uncounted)
+
+    def merge(self, *others: CostReport) -> CostReport:
+        """Sums this report and others; see :func:`merge`."""
+        return merge(self, *others)
+
+    def save(self, path: str | Path) -> None:
+        """Writes the report, in the format that the suffix of ``path`` names.
+
+        Raises:
+            ReportFormatError: for a suffix without a format; nothing is written then.
+        """
+        from rnncost.reporting.renderers import renderer_for_path
+        from rnncost.reporting.storage import write_text
+
+        write_text(path, renderer_for_path(path).render(self))
+
+    @classmethod
+    def load(cls, path: str | Path) -> CostReport:
+        """Reads a report that was saved as JSON.
+
+        Raises:
+            ReportFormatError: naming the file and the place, if it is not such a report.
+            OSError: if the file cannot be read.
+        """
+        from rnncost.reporting.storage import load_report
+
+        return load_report(path)
+
+    def print(self, file: TextIO | None = None) -> None:
+        """Prints the terminal table to ``file``, by default standard output."""
+        from rnncost.reporting.renderers.text import print_report
+
+        print_report(self, file)
+
+    def __str__(self) -> str:
+        costs = self.costs
+        wasted = "unknown (lengths not given)" if costs.wasted is None else format_fraction(costs.wasted_fraction)
+        partial = f", partial: {len(self.uncounted)} modules uncounted" if self.partial else ""
+        return (
+            f"rnncost report: {_plural(len(self.layers), 'recurrent layer')}{partial}\n"
+            f"executed {format_count(costs.executed.mults)} mults, {format_count(costs.executed.adds)} adds;"
+            f" padded {format_count(costs.padded.mults)} mults, {format_count(costs.padded.adds)} adds\n"
+            f"saved {format_fraction(costs.saved_fraction)} of the padded mults;"
+            f" wasted {wasted} of the executed mults"
+        )
+
+    def __repr__(self) -> str:
+        costs = self.costs
+        return (
+            f"<CostReport layers={len(self.layers)} executed_mults={costs.executed.mults}"
+            f" padded_mults={costs.padded.mults} partial={self.partial}>"
+        )
+
+
+def merge(*reports: CostReport) -> CostReport:
+    """Sums reports of several processes, epochs or machines. The order does not change any figure.
+
+    Layers are the same where name and spec agree; they stand in the order of their first appearance.
+
+    Raises:
+        TypeError: if no report is given.
+    """
+    if not reports:
+        raise TypeError("merge() needs at least one report")
+    return CostReport(
+        layers=_merge_layers(layer for report in reports for layer in report.layers),
+        uncounted=tuple(dict.fromkeys(found for report in reports for found in report.uncounted)),
+        versions=functools.reduce(_merge_versions, (report.versions for report in reports)),
+    )
+
+
+def new_versions(**packages: str) -> dict[str, tuple[str, ...]]:
+    """The ``versions`` of a report made now by this rnncost."""
+    return {"rnncost": (__version__,), **{name: (version,) for name, version in packages.items()}}
+
+
+def _merge_layers(layers: Iterable[LayerCost]) -> tuple[LayerCost, ...]:
+    merged: dict[tuple[str, RnnSpec], LayerCost] = {}
+    for layer in layers:
+        key = (layer.name, layer.spec)
+        merged[key] = merged[key].merge(layer) if key in merged else layer
+    return tuple(merged.values())
+
+
+def _merge_versions(left: dict[str, tuple[str, ...]], right: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    return {name: tuple(sorted({*left.get(name, ()), *right.get(name, ())})) for name in dict.fromkeys((*left, *right))}
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

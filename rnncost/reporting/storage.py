@@ -1,0 +1,83 @@
+"""Reports as files: written whole or not at all, and read with an error that says where it broke."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rnncost.errors import ReportFormatError
+from rnncost.reporting.report import SCHEMA_VERSION, CostReport
+
+
+def load_report(path: str | Path) -> CostReport:
+    """Reads a report from a JSON file; see :meth:`CostReport.load`."""
+    return decode_report(Path(path).read_bytes(), source=str(path))
+
+
+def decode_report(data: bytes, *, source: str) -> CostReport:
+    """Reads a report from the bytes of a JSON file.
+
+    Counts in the file are for its readers: they are derived again from the sums, never trusted.
+
+    Args:
+        data: the file's content, UTF-8.
+        source: its name, for errors.
+
+    Raises:
+        ReportFormatError: naming ``source`` and the place, if this is not such a report.
+    """
+    document = _parse(data, source)
+    if not isinstance(document, dict) or not isinstance(document.get("schema_version"), int):
+        raise ReportFormatError(f"{source}: not an rnncost report: no integer `schema_version` at $")
+    version = document["schema_version"]
+    if not 1 <= version <= SCHEMA_VERSION:
+        raise ReportFormatError(
+            f"{source}: schema_version {version} at $.schema_version; this rnncost reads versions "
+            f"1 to {SCHEMA_VERSION}, so a newer rnncost is needed"
+        )
+    if "layers" not in document:
+        raise ReportFormatError(f"{source}: not an rnncost report: no `layers` at $")
+    try:
+        return msgspec.convert(document, CostReport)
+    except msgspec.ValidationError as error:
+        raise ReportFormatError(f"{source}: {error}") from None
+
+
+def _parse(data: bytes, source: str) -> Any:
+    try:
+        return json.loads(data.decode("utf-8-sig"))
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno} column {error.colno}"
+        raise ReportFormatError(f"{source}: broken JSON at {place}: {error.msg}") from None
+    except UnicodeDecodeError as error:
+        raise ReportFormatError(f"{source}: not UTF-8 text at byte {error.start}") from None
+    except (ValueError, RecursionError) as error:
+        raise ReportFormatError(f"{source}: unreadable JSON: {error}") from None
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Replaces a file by ``text``, whole or not at all: a full disk leaves the old file."""
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():  # a pipe, or /dev/stdout
+        target.write_text(text, encoding="utf-8")
+        return
+    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with open(descriptor, "w", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+        os.chmod(temporary, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current

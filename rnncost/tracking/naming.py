@@ -1,0 +1,37 @@
+"""Finds what a module is called by those who call it."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+
+from torch import nn
+
+_COMPILED_PREFIX = "_orig_mod."
+
+
+def name_from_callers(module: nn.Module) -> str:
+    """The dotted name of ``module`` in the outermost module that is calling it right now.
+
+    Reads the ``self`` of the frames below, so it is meant for a module's first call, not for
+    every one. Without such a caller the name is that of its class.
+    """
+    name = type(module).__name__
+    frame: FrameType | None = sys._getframe(1)
+    seen = {id(module)}
+    while frame is not None:
+        caller = frame.f_locals.get("self")
+        if isinstance(caller, nn.Module) and id(caller) not in seen:
+            seen.add(id(caller))
+            name = next((path for path, child in caller.named_modules() if child is module), name)
+        frame = frame.f_back
+    return name.removeprefix(_COMPILED_PREFIX)
+
+
+def distinct(name: str, taken: set[str]) -> str:
+    """``name``, numbered where another module took it first: ``rnn``, then ``rnn #2``."""
+    candidate, number = name, 1
+    while candidate in taken:
+        number += 1
+        candidate = f"{name} #{number}"
+    return candidate

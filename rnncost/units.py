@@ -1,0 +1,83 @@
+"""Counts and percentages as people write them, both ways and exactly: ``1.2M``, ``30%``."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+from rnncost.errors import UnitError
+
+_PREFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
+
+
+def format_count(count: int) -> str:
+    """Shortens a count to at most four digits and an SI prefix, for example ``586 M``.
+
+    Counts below 10,000 are written out, so that small worked examples stay exact.
+    """
+    size = abs(count)
+    if size < 10_000:
+        return f"{count:,}"
+    for prefix, scale in list(_PREFIXES.items())[1:]:
+        digits = 2 if size < 10 * scale else 1 if size < 100 * scale else 0
+        # 999.6 k rounds to 1,000 k: the next prefix shows it as 1.00 M.
+        if round(size / scale, digits) < 1000:
+            return f"{count / scale:.{digits}f} {prefix}"
+    return f"{Decimal(count):.2e}"
+
+
+def parse_count(text: str) -> int:
+    """Reads a count such as ``1200``, ``1_200``, ``1.2M`` or ``3 G``.
+
+    Raises:
+        UnitError: if ``text`` is no whole number of at least 0, or its prefix is unknown.
+    """
+    cleaned = text.strip().replace(",", "").replace("_", "")
+    number = cleaned.rstrip("kKMGTPE").strip()
+    prefix = cleaned[len(number) :].strip().replace("K", "k")
+    value = _fraction(number)
+    if value is None or value < 0 or prefix not in _PREFIXES:
+        raise UnitError(f"{text!r} is not a count; write one like 1200000 or 1.2M")
+    count = value * _PREFIXES[prefix]
+    if count.denominator != 1:
+        raise UnitError(f"{text!r} is not a whole number of operations; write one like 1200000 or 1.2M")
+    return count.numerator
+
+
+def format_fraction(fraction: Fraction | float | None) -> str:
+    """Writes a fraction as a percentage with one decimal, and an undefined one as ``n/a``.
+
+    A value that is not 0 % or 100 % is never rounded to it.
+    """
+    if fraction is None:
+        return "n/a"
+    percent = Fraction(fraction) * 100
+    shown = Fraction(round(percent * 10), 10)
+    if shown == 0 != percent:
+        return "<0.1 %" if percent > 0 else ">-0.1 %"
+    if shown == 100 != percent:
+        return ">99.9 %" if percent < 100 else ">100 %"
+    return f"{float(shown):,.1f} %"
+
+
+def parse_fraction(text: str) -> Fraction:
+    """Reads a percentage such as ``30%`` or ``0.5 %`` as the exact fraction it means.
+
+    Raises:
+        UnitError: if ``text`` has no percent sign or lies outside 0–100 %. A bare ``0.3``
+            could mean either 30 % or 0.3 %, so it is refused.
+    """
+    cleaned = text.strip()
+    value = _fraction(cleaned[:-1].strip()) if cleaned.endswith("%") else None
+    if value is None or not 0 <= value <= 100:
+        raise UnitError(f"{text!r} is not a percentage from 0% to 100%; write one like 30%")
+    return value / 100
+
+
+def _fraction(text: str) -> Fraction | None:
+    if "/" in text or not text.isascii():
+        return None
+    try:
+        return Fraction(text)
+    except ValueError:
+        return None
