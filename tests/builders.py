@@ -39,3 +39,8 @@ def padded_batch(lengths: Sequence[int], features: int, *, batch_first: bool = F
 def packed_batch(lengths: Sequence[int], features: int, *, batch_first: bool = False) -> PackedSequence:
     data = padded_batch(lengths, features, batch_first=batch_first)
     return pack_padded_sequence(data, torch.tensor(lengths), batch_first=batch_first, enforce_sorted=False)
+
+
+def on_meta(batch: Any) -> Any:
+    """The same batch without values. (``PackedSequence.to`` is typed for its dtype alone.)"""
+    return batch.to("meta")

@@ -22,17 +22,17 @@ _FREE = {
     "alias", "arange", "as_strided", "cat", "clone", "copy_", "detach", "detach_", "empty", "empty_like",
     "empty_strided", "expand", "fill_", "flip", "index", "index_select", "lift_fresh", "narrow", "new_empty",
     "new_zeros", "ones_like", "permute", "reshape", "select", "slice", "split", "split_with_sizes", "squeeze",
-    "stack", "t", "t_", "transpose", "transpose_", "unbind", "unsafe_chunk", "unsafe_split", "unsqueeze", "view", "zero_",
+    "stack", "t", "t_", "transpose", "transpose_", "unbind", "unsafe_split", "unsqueeze", "view", "zero_",
     "zeros", "zeros_like", "_reshape_alias", "_unsafe_view", "_pack_padded_sequence", "_pad_packed_sequence",
     "_local_scalar_dense", "_to_copy", "unsafe_split_with_sizes", "unflatten",
 }  # fmt: skip
 
 
-class DispatchedOps(TorchDispatchMode):
+class DispatchedOps(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Sums the operations of everything dispatched while it is entered, in ``count``."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.count = OpCount()
 
     def __torch_dispatch__(

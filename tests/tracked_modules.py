@@ -1,4 +1,4 @@
-"""Remembers every module that a ModuleHook was put on, so that a fixture can look for left-overs."""
+"""Remembers every module that a HookedModule was put on, so that a fixture can look for left-overs."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def own_hooks(module: nn.Module) -> list[Any]:
 @contextlib.contextmanager
 def remember_hooked() -> Iterator[list[nn.Module]]:
     hooked: list[nn.Module] = []
-    original = hooks.ModuleHook.__init__
+    original = hooks.HookedModule.__init__
 
-    def remembering(self: hooks.ModuleHook, module: nn.Module, on_call: hooks.OnCall) -> None:
+    def remembering(self: hooks.HookedModule, module: nn.Module, hook: hooks.Hook) -> None:
         hooked.append(module)
-        original(self, module, on_call)
+        original(self, module, hook)
 
-    with mock.patch.object(hooks.ModuleHook, "__init__", remembering):
+    with mock.patch.object(hooks.HookedModule, "__init__", remembering):
         yield hooked

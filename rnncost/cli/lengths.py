@@ -36,7 +36,7 @@ def read_lengths(text: str) -> tuple[int, ...]:
     try:
         if path.is_file():
             return parse_lengths(path.read_text(encoding="utf-8-sig"), source=text)
-    except (OSError, ValueError) as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise LengthsError(f"{text}: cannot be read as a file of lengths: {error}") from None
     if not any(char.isdigit() for char in text) and text.strip(", "):
         raise LengthsError(f"{text!r} is neither a file nor lengths such as 9,8,6")

@@ -79,7 +79,7 @@ class CostReport(CostView, frozen=True, kw_only=True):
     def __str__(self) -> str:
         costs = self.costs
         wasted = "unknown (lengths not given)" if costs.wasted is None else format_fraction(costs.wasted_fraction)
-        partial = f", partial: {len(self.uncounted)} modules uncounted" if self.partial else ""
+        partial = f", partial: {_plural(len(self.uncounted), 'module')} uncounted" if self.partial else ""
         return (
             f"rnncost report: {_plural(len(self.layers), 'recurrent layer')}{partial}\n"
             f"executed {format_count(costs.executed.mults)} mults, {format_count(costs.executed.adds)} adds;"

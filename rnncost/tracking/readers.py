@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import nn
+from torch.nn.utils.rnn import PackedSequence
 
 from rnncost.counting.spec import Kind, RnnSpec
-from rnncost.tracking.recorder import Recorder
+from rnncost.tracking.hooks import Hook
+from rnncost.tracking.recorder import QUEUE_LENGTH, Recorder
 
 _KINDS: dict[str, Kind] = {"LSTM": "lstm", "GRU": "gru", "RNN_TANH": "rnn_tanh", "RNN_RELU": "rnn_relu"}
 
@@ -32,27 +33,31 @@ def read_spec(module: nn.Module) -> RnnSpec:
     )
 
 
-def record_call(recorder: Recorder, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Records one call of a recurrent module, reading only sizes.
+class SizesHook(Hook):
+    """Reads the sizes of each call of an RNN, GRU or LSTM into a recorder.
 
     ``batch_sizes`` lies on the CPU whatever the device of the data, so nothing here waits for
-    an accelerator.
-
-    Args:
-        recorder: where the call is added.
-        module: the module that was called.
-        args: its positional arguments: the input is a ``PackedSequence``, ``(T, B, I)``,
-            ``(B, T, I)`` with ``batch_first``, or ``(T, I)`` without a batch.
-        kwargs: its keyword arguments.
+    an accelerator. All is in one function, since a frame more costs as much as the reading.
     """
-    given = args[0] if args else kwargs["input"]
-    if isinstance(given, nn.utils.rnn.PackedSequence):
-        recorder.add_packed(given.batch_sizes.tolist(), given.data.shape[0])
-        return
-    shape: torch.Size = given.shape
-    if len(shape) == 2:
-        recorder.add_padded(1, shape[0])
-    elif module.batch_first:
-        recorder.add_padded(shape[0], shape[1])
-    else:
-        recorder.add_padded(shape[1], shape[0])
+
+    __slots__ = ("_append", "_queue", "_recorder")
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._queue = recorder.queue
+        self._append = recorder.queue.append
+
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        given = args[0] if args else kwargs["input"]
+        if isinstance(given, PackedSequence):
+            self._append(given.batch_sizes.tolist())
+        else:
+            shape = given.shape  # (T, B, I); (B, T, I) with batch_first; (T, I) without a batch
+            if len(shape) == 2:
+                self._append((1, shape[0]))
+            elif module.batch_first:
+                self._append((shape[0], shape[1]))
+            else:
+                self._append((shape[1], shape[0]))
+        if len(self._queue) >= QUEUE_LENGTH:
+            self._recorder.sum_queue()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from types import TracebackType
 from typing import Any
 
@@ -12,6 +11,7 @@ from torch import nn
 from rnncost.errors import TrackerStateError, UncountedModuleWarning, UnsupportedModuleError
 from rnncost.reporting.layer import Uncounted
 from rnncost.reporting.report import CostReport, new_versions
+from rnncost.tracking.warn import warn
 from rnncost.tracking.watch import ModelWatch, ProcessWatch, Watch
 
 
@@ -83,7 +83,7 @@ class CostTracker:
         for found in self._watch.uncounted():
             if found not in self._warned:
                 self._warned.add(found)
-                warnings.warn(f"{found}; all totals are partial", UncountedModuleWarning, stacklevel=3)
+                warn(f"{found}; all totals are partial", UncountedModuleWarning)
 
 
 def analyze(model: nn.Module, *args: Any, **kwargs: Any) -> CostReport:

@@ -15,9 +15,9 @@ from torch.utils.hooks import RemovableHandle
 
 from rnncost.counting.spec import RnnSpec
 from rnncost.reporting.layer import LayerCost, Uncounted
-from rnncost.tracking.hooks import ModuleHook
+from rnncost.tracking.hooks import HookedModule
 from rnncost.tracking.naming import distinct, name_from_callers
-from rnncost.tracking.readers import is_recurrent, read_spec, record_call
+from rnncost.tracking.readers import SizesHook, is_recurrent, read_spec
 from rnncost.tracking.recorder import Recorder
 from rnncost.tracking.scripted import find_scripted
 
@@ -34,12 +34,13 @@ class Watch(Protocol):
 class _Watched:
     """One recurrent module: its name, its sizes, and what was recorded of it."""
 
-    __slots__ = ("name", "recorder", "spec")
+    __slots__ = ("hook", "name", "recorder", "spec")
 
     def __init__(self, name: str, spec: RnnSpec) -> None:
         self.name = name
         self.spec = spec
         self.recorder = Recorder(seed=name)
+        self.hook = SizesHook(self.recorder)
 
     def cost(self) -> LayerCost:
         calls, samples = self.recorder.snapshot()
@@ -52,7 +53,7 @@ class ModelWatch:
     def __init__(self, model: nn.Module) -> None:
         self._model = model
         self._watched: dict[nn.Module, _Watched] = {}
-        self._hooks: list[ModuleHook] = []
+        self._hooks: list[HookedModule] = []
         self._uncounted: tuple[Uncounted, ...] = ()
 
     def install(self) -> None:
@@ -60,7 +61,7 @@ class ModelWatch:
         for name, module in self._model.named_modules():
             if is_recurrent(module):
                 watched = self._watched.setdefault(module, _Watched(name or type(module).__name__, read_spec(module)))
-                self._hooks.append(ModuleHook(module, functools.partial(_on_call, watched.recorder)))
+                self._hooks.append(HookedModule(module, watched.hook))
 
     def remove(self) -> None:
         while self._hooks:
@@ -107,7 +108,7 @@ class ProcessWatch:
     def _on_call(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
         if isinstance(module, nn.RNNBase):
             watched = self._by_identity.get(id(module._forward_hooks)) or self._meet(module)
-            record_call(watched.recorder, module, args, kwargs)
+            watched.hook(module, args, kwargs, output)
         elif isinstance(module, torch.jit.ScriptModule) and module not in self._scripted:
             self._meet_scripted(module)
 
@@ -132,7 +133,3 @@ class ProcessWatch:
         with self._lock:
             self._scripted.add(module)
             self._uncounted.extend(found)
-
-
-def _on_call(recorder: Recorder, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-    record_call(recorder, module, args, kwargs)

@@ -12,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from rnncost.counting import BatchShape, OpCount, RnnSpec, Tally, formulas
 from rnncost.counting.spec import GATES, Kind
-from tests.builders import build_module, packed_batch, padded_batch
+from tests.builders import build_module, on_meta, packed_batch, padded_batch
 from tests.oracle import dispatched, native_kernels, same_operations
 
 KINDS: tuple[Kind, ...] = tuple(GATES)
@@ -26,9 +26,7 @@ def test_one_row_of_lstm_2_3() -> None:
     # Cell, per unit: f·c, i·g, o·tanh(c') = 3 mults; 4 gate sums and 1 in c' = 5 adds;
     # 3 sigmoids and 2 tanhs = 5 activations.
     row = formulas.forward(spec, Tally.of(BatchShape.from_lengths([1])))
-    assert row == OpCount(
-        matmul_mults=60, matmul_adds=36, bias_adds=24, gate_mults=9, gate_adds=15, activations=15
-    )
+    assert row == OpCount(matmul_mults=60, matmul_adds=36, bias_adds=24, gate_mults=9, gate_adds=15, activations=15)
     assert (row.macs, row.flops, row.mults, row.adds) == (60, 120, 69, 75)
 
 
@@ -129,9 +127,7 @@ any_lengths = st.lists(st.integers(1, 12), min_size=1, max_size=8).map(tuple)
 
 
 @given(spec=any_spec(), lengths=any_lengths, packed=st.booleans(), batch_first=st.booleans())
-def test_drawn_sizes_against_dispatch(
-    spec: RnnSpec, lengths: tuple[int, ...], packed: bool, batch_first: bool
-) -> None:
+def test_drawn_sizes_against_dispatch(spec: RnnSpec, lengths: tuple[int, ...], packed: bool, batch_first: bool) -> None:
     check_against_dispatch(spec, lengths, packed=packed, batch_first=batch_first)
 
 
@@ -142,6 +138,6 @@ def test_drawn_sizes_against_the_flop_counter_on_the_meta_device(
     module = build_module(spec).to("meta")
     batch = packed_batch(lengths, spec.input_size) if packed else padded_batch(lengths, spec.input_size)
     with FlopCounterMode(display=False) as flops:
-        module(batch.to("meta"))
+        module(on_meta(batch))
     counted = formulas.forward(spec, Tally.of(BatchShape.from_lengths(lengths, packed=packed)))
     assert counted.flops == flops.get_total_flops()

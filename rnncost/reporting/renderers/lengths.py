@@ -8,9 +8,10 @@ from fractions import Fraction
 
 from rnncost.counting.shape import BatchShape
 from rnncost.reporting.occupancy import occupancy
-from rnncost.units import format_fraction
+from rnncost.units import format_count, format_fraction
 
 _WIDTH = 80
+_COLUMN = 14
 _MAX_ROWS = 24
 _MAX_RUNS = 40
 _MAX_STEPS_LISTED = 40
@@ -36,14 +37,14 @@ class LengthsRenderer:
         real, cells = shape.rows, shape.padded_rows
         share = format_fraction(Fraction(cells - real, cells))
         sequences = "1 sequence" if shape.sequences == 1 else f"{shape.sequences:,} sequences"
-        return (
-            f"{sequences}, the longest of {shape.steps:,} steps: padded to a rectangle they fill\n"
-            f"{real:,} of {cells:,} cells with real steps ({self._real}); "
-            f"{cells - real:,} are padding ({self._filler}), {share}."
+        return textwrap.fill(
+            f"{sequences}, the longest of {shape.steps:,} steps: of the {cells:,} cells of the padded rectangle, "
+            f"{real:,} are real ({self._real}) and {cells - real:,} are padding ({self._filler}), {share}.",
+            _WIDTH,
         )
 
     def _picture(self, shape: BatchShape) -> str:
-        margin = max(len("length"), len(f"{shape.steps:,}"))
+        margin = max(len("length"), len(_shown(shape.steps)))
         picture = occupancy(shape, max_rows=_MAX_ROWS, max_columns=_WIDTH - margin - 2)
         scale = []
         if picture.sequences_per_row > 1:
@@ -55,7 +56,7 @@ class LengthsRenderer:
         header = f"{'length':>{margin}}  steps, longest sequence first"
         lines = [f"{header} ({', '.join(scale)})" if scale else header]
         for length, filled in zip(picture.lengths, picture.filled, strict=True):
-            lines.append(f"{length:>{margin},}  {''.join(map(self._cell, filled))}")
+            lines.append(f"{_shown(length):>{margin}}  {''.join(map(self._cell, filled))}")
         return "\n".join("\n".join(textwrap.wrap(line, _WIDTH)) if "(" in line else line for line in lines)
 
     def _cell(self, filled: Fraction) -> str:
@@ -79,31 +80,37 @@ def _batch_sizes(shape: BatchShape) -> str:
 
 def _operations(shape: BatchShape) -> str:
     counts = shape.length_counts or ()
-    rows = [(f"{length:,}", f"{number:,}", length, length - 1) for length, number in counts]
+    rows: list[tuple[str, int | None, int | None, int | None]] = [
+        (_shown(length), number, length, length - 1) for length, number in counts
+    ]
     if len(rows) > _MAX_ROWS:
         left_out = len(rows) - _MAX_ROWS
         rows = rows[:_MAX_ROWS]
-        rows.append((f"... {left_out:,} more", "", -1, -1))
+        rows.append((f"... {left_out:,} more", None, None, None))
     packed = (shape.rows, shape.rows - shape.sequences)
     padded = (shape.padded_rows, shape.padded_rows - shape.sequences)
     saved = (padded[0] - packed[0], padded[1] - packed[1])
     lines = [
         "A dot product along time, of a sequence of n steps: n mults and n - 1 adds.",
         _line("length", "sequences", "mults each", "adds each"),
-        *(_line(length, number, _shown(mults), _shown(adds)) for length, number, mults, adds in rows),
+        *(_line(length, *map(_shown, numbers)) for length, *numbers in rows),
         _line("", "", "mults", "adds"),
         *(
-            _line(name, f"{shape.sequences:,}", f"{mults:,}", f"{adds:,}")
+            _line(name, *map(_shown, (shape.sequences, mults, adds)))
             for name, (mults, adds) in (("packed", packed), ("padded", padded), ("saved", saved))
         ),
     ]
     return "\n".join(lines)
 
 
-def _shown(number: int) -> str:
-    return "" if number < 0 else f"{number:,}"
+def _shown(number: int | None) -> str:
+    """The number in full, as long as it fits its column."""
+    if number is None:
+        return ""
+    full = f"{number:,}"
+    return full if len(full) <= _COLUMN - 2 else format_count(number)
 
 
 def _line(*cells: str) -> str:
     first, *others = cells
-    return (f"  {first:<14}" + "".join(f"{cell:>14}" for cell in others)).rstrip()
+    return (f"  {first:<{_COLUMN}}" + "".join(f"{cell:>{_COLUMN}}" for cell in others)).rstrip()

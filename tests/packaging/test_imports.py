@@ -1,0 +1,36 @@
+"""Importing rnncost loads no torch; so pytest and the command line start at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import rnncost",
+        "import rnncost.testing",
+        "import rnncost.counting, rnncost.reporting, rnncost.reporting.renderers.text",
+        "import rnncost; rnncost.OpCount, rnncost.CostReport, rnncost.merge, dir(rnncost)",
+        "from rnncost.cli.main import main; main(['--help'], standalone_mode=False)",
+        "from rnncost.cli.main import main; main(['report', '--help'], standalone_mode=False)",
+        "from rnncost.cli.main import main; main(['lengths', '9,8,6'], standalone_mode=False)",
+        "from rnncost.cli.main import main\ntry: main(['show', 'none.json'])\nexcept SystemExit: pass",
+    ],
+)
+def test_no_torch_is_loaded(statement: str) -> None:
+    code = f"{statement}\nimport sys\nassert 'torch' not in sys.modules and 'numpy' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_public_names_are_there() -> None:
+    import rnncost
+
+    for name in rnncost.__all__:
+        assert getattr(rnncost, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        rnncost.nothing  # noqa: B018

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import io
+
+from rnncost.counting import RnnSpec
+from rnncost.reporting import CostReport
+from rnncost.reporting.renderers.lengths import LengthsRenderer
+from rnncost.reporting.renderers.text import TextRenderer
+from tests.reporting.reports import SCRIPTED, packed_layer, padded_layer, report
+
+
+def test_the_whole_table() -> None:
+    text = TextRenderer().render(report(packed_layer("encoder.rnn", [5, 2]), padded_layer("decoder", 2, 4)))
+    assert text == EXPECTED
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_huge_counts_and_long_names_fit_80_columns() -> None:
+    layer = packed_layer("encoder." * 12 + "rnn", [10**15] * 1000)
+    lines = TextRenderer().render(report(layer)).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "".join(line[:20].strip() for line in lines).count("encoder.") >= 12
+
+
+def test_a_partial_report_says_so_first() -> None:
+    text = TextRenderer().render(report(packed_layer("a", [5, 2]), uncounted=(SCRIPTED,)))
+    assert text.startswith("PARTIAL 30.0 % saved")
+    assert "* PARTIAL: vad.rnn (LSTM) is not counted: scripted." in text
+    assert "operations (partial)" in text
+
+
+def test_an_empty_report() -> None:
+    text = TextRenderer().render(CostReport())
+    assert text.startswith("n/a saved: 0 rows executed of 0 padded; 0 MACs executed.")
+    assert "No recurrent layer was found" in text
+
+
+def test_names_cannot_steer_a_terminal_or_the_markup() -> None:
+    text = TextRenderer().render(report(packed_layer("[bold]a[/bold]\x1b[31m\u202e", [5, 2])))
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "[bold]a" in text
+
+
+def test_print_writes_to_the_given_file() -> None:
+    stream = io.StringIO()
+    whole = report(packed_layer("a", [5, 2]))
+    whole.print(stream)
+    assert stream.getvalue() == TextRenderer().render(whole)
+
+
+def test_units_of_a_spec_are_shown() -> None:
+    spec = RnnSpec(kind="lstm", input_size=12, hidden_size=64, num_layers=2, bidirectional=True)
+    assert "LSTM 12x64x2 bi" in TextRenderer().render(report(packed_layer("rnn", [1], spec)))
+
+
+EXPECTED = """\
+18.9 % saved: 15 rows executed of 18 padded; 780 MACs executed.
+                               rows    rows   MACs  mults   adds   saved  wasted
+layer                  calls  exec.  padded  exec.  exec.  exec.   mults   mults
+────────────────────────────────────────────────────────────────────────────────
+encoder.rnn                1      7      10    420    483    525  30.0 %   0.0 %
+LSTM 2x3
+decoder                    1      8       8    360    408    480   0.0 %       ?
+GRU 2x3
+total operations                                 MACs  mults   adds  activations
+────────────────────────────────────────────────────────────────────────────────
+executed                                          780    891  1,005          177
+padded                                            960  1,098  1,230          222
+packed                                              ?      ?      ?            ?
+saved                                             180    207    225           45
+wasted                                              ?      ?      ?            ?
+* ? = unknown: 1 padded call of decoder came without true lengths, so what was
+wasted is not known.
+* Operations, not time: fewer operations can still take longer on a given
+device.
+"""
+
+
+def test_lengths_explained() -> None:
+    assert LengthsRenderer().render([9, 8, 6, 4, 3, 2]) == LENGTHS_EXPECTED
+
+
+LENGTHS_EXPECTED = """\
+6 sequences, the longest of 9 steps: of the 54 cells of the padded rectangle, 32
+are real (█) and 22 are padding (·), 40.7 %.
+
+length  steps, longest sequence first
+     9  █████████
+     8  ████████·
+     6  ██████···
+     4  ████·····
+     3  ███······
+     2  ██·······
+
+batch_sizes, the sequences that still run at each step:
+  6 6 5 4 3 3 2 2 1
+
+A dot product along time, of a sequence of n steps: n mults and n - 1 adds.
+  length             sequences    mults each     adds each
+  9                          1             9             8
+  8                          1             8             7
+  6                          1             6             5
+  4                          1             4             3
+  3                          1             3             2
+  2                          1             2             1
+                                       mults          adds
+  packed                     6            32            26
+  padded                     6            54            48
+  saved                      6            22            22
+"""
+
+
+def test_lengths_in_ascii_and_scaled_down() -> None:
+    text = LengthsRenderer(ascii_only=True).render([300, *[7] * 99])
+    assert text.isascii()
+    assert "(a row stands for 5 sequences, a column for 5 steps, + is partly real)" in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_batch_of_any_size_is_drawn_at_once() -> None:
+    text = LengthsRenderer().render([10**15, 3])
+    assert max(map(len, text.splitlines())) <= 80
+    assert "2x3, 1x999999999999997" in text
