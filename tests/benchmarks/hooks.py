@@ -91,8 +91,8 @@ def _attach_thop(module: nn.Module, batch: PackedSequence) -> None:
 _HEADER = """# What counting costs
 
 Written by `python -m tests.benchmarks.hooks`: one run, torch {torch}, {machine}, one thread, `no_grad`.
-The ways take turns in shuffled order, 400 rounds (FlopCounterMode and bare apart, 60); figures are medians over rounds, so read the
-ratios, not the microseconds. "added" is the time beyond the bare call.
+The ways take turns in shuffled order, 400 rounds (FlopCounterMode and bare apart, 60); figures are
+medians over rounds, so read the ratios, not the microseconds. "added" is the time beyond the bare call.
 """
 
 if __name__ == "__main__":

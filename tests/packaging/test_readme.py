@@ -1,0 +1,30 @@
+"""What the README shows is what a person gets."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from rnncost.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+
+
+def test_the_table_is_the_output_of_the_command_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    command = re.search(r"<!-- run -->\n```sh\n.* && rnncost (.*)\n```", README)
+    assert command is not None
+    output = CliRunner().invoke(main, command[1].split(), catch_exceptions=False).stdout
+    table = README.split("```\n")[1]
+    assert "4,274 rows executed" in table
+    assert output.startswith(table)
+
+
+def test_the_batch_explained_is_the_output_of_the_command_shown() -> None:
+    output = CliRunner().invoke(main, ["lengths", "9,8,6,4,3,2"]).stdout
+    picture = next(block for block in README.split("```\n") if block.startswith("length  steps"))
+    assert picture in output
