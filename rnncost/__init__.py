@@ -12,6 +12,7 @@ from rnncost._version import __version__
 
 if TYPE_CHECKING:
     from rnncost.counting import BatchShape as BatchShape
+    from rnncost.counting import CustomSpec as CustomSpec
     from rnncost.counting import OpCount as OpCount
     from rnncost.counting import RnnSpec as RnnSpec
     from rnncost.counting import Tally as Tally
@@ -19,12 +20,15 @@ if TYPE_CHECKING:
     from rnncost.reporting import LayerCost as LayerCost
     from rnncost.reporting import merge as merge
     from rnncost.tracking import CostTracker as CostTracker
+    from rnncost.tracking import Reader as Reader
     from rnncost.tracking import analyze as analyze
+    from rnncost.tracking import contamination as contamination
+    from rnncost.tracking import register_reader as register_reader
 
 _HOMES = {
-    "counting": ("BatchShape", "OpCount", "RnnSpec", "Tally"),
+    "counting": ("BatchShape", "CustomSpec", "OpCount", "RnnSpec", "Tally"),
     "reporting": ("CostReport", "LayerCost", "merge"),
-    "tracking": ("CostTracker", "analyze"),
+    "tracking": ("CostTracker", "Reader", "analyze", "contamination", "register_reader"),
 }
 _HOME_OF = {name: f"rnncost.{home}" for home, names in _HOMES.items() for name in names}
 

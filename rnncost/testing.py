@@ -1,10 +1,13 @@
-"""Assertions on a report, for any test framework. Counts are exact, so limits need no slack."""
+"""Assertions on a report, for any test framework. Counts are exact, so limits need no slack.
+
+A report in which no recurrent layer ran, or in which some could not be counted, fails them all.
+"""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
-from rnncost.errors import RegressionError
+from rnncost.errors import RegressionError, UnitError
 from rnncost.reporting import limits
 from rnncost.reporting.report import CostReport
 from rnncost.units import parse_count, parse_fraction
@@ -17,7 +20,7 @@ def assert_max_macs(report: CostReport, limit: int | str) -> None:
         RegressionError: an ``AssertionError`` with the figure, the limit and the layers.
         UnitError: if ``limit`` cannot be read.
     """
-    _fail_if(limits.max_macs_missed(report, parse_count(limit) if isinstance(limit, str) else limit))
+    _fail_if(limits.max_macs_missed(report, _count(limit)))
 
 
 def assert_max_wasted(report: CostReport, limit: Fraction | float | str) -> None:
@@ -34,15 +37,27 @@ def assert_min_saved(report: CostReport, limit: Fraction | float | str) -> None:
     """Fails if less than ``limit`` (``"30%"`` or 0.3) of the padded multiplications were saved.
 
     Raises:
-        RegressionError: also where no recurrent layer ran.
+        RegressionError: an ``AssertionError`` with the figure, the limit and the layers.
         UnitError: if ``limit`` cannot be read.
     """
     _fail_if(limits.min_saved_missed(report, _fraction(limit)))
 
 
+def _count(limit: int | str) -> int:
+    if isinstance(limit, str):
+        return parse_count(limit)
+    if type(limit) is not int or limit < 0:
+        raise UnitError(f"{limit!r} is not a count; give an integer of at least 0, or text such as '1.2M'")
+    return limit
+
+
 def _fraction(limit: Fraction | float | str) -> Fraction:
+    if isinstance(limit, str):
+        return parse_fraction(limit)
+    if isinstance(limit, bool) or not isinstance(limit, (int, float, Fraction)) or not 0 <= limit <= 1:
+        raise UnitError(f"{limit!r} is not a share from 0 to 1; give one such as 0.3, or text such as '30%'")
     # str() of a float is what the user wrote: 0.3 means three tenths, not its binary neighbour.
-    return parse_fraction(limit) if isinstance(limit, str) else Fraction(str(limit))
+    return Fraction(str(limit))
 
 
 def _fail_if(missed: str | None) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from fractions import Fraction
 
 from rnncost.errors import UnitError
 
+_DECIMAL = re.compile(r"-?[0-9]{1,30}(\.[0-9]{0,30})?|-?\.[0-9]{1,30}")
 _PREFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
 
 
@@ -74,10 +76,13 @@ def parse_fraction(text: str) -> Fraction:
     return value / 100
 
 
+def printable(name: str) -> str:
+    """A name without characters that would steer a terminal or that no file can hold."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in name)
+
+
 def _fraction(text: str) -> Fraction | None:
-    if "/" in text or not text.isascii():
+    # No exponents either: 1e99999999 would take all memory.
+    if not _DECIMAL.fullmatch(text):
         return None
-    try:
-        return Fraction(text)
-    except ValueError:
-        return None
+    return Fraction(text)

@@ -36,9 +36,14 @@ def padded_batch(lengths: Sequence[int], features: int, *, batch_first: bool = F
     return data if batch_first else data.transpose(0, 1).contiguous()
 
 
-def packed_batch(lengths: Sequence[int], features: int, *, batch_first: bool = False) -> PackedSequence:
+def packed_batch(
+    lengths: Sequence[int], features: int, *, batch_first: bool = False, enforce_sorted: bool = False
+) -> PackedSequence:
+    """Packed without sorting unless ``enforce_sorted``, which sorts the lengths first."""
+    if enforce_sorted:
+        lengths = sorted(lengths, reverse=True)
     data = padded_batch(lengths, features, batch_first=batch_first)
-    return pack_padded_sequence(data, torch.tensor(lengths), batch_first=batch_first, enforce_sorted=False)
+    return pack_padded_sequence(data, torch.tensor(lengths), batch_first=batch_first, enforce_sorted=enforce_sorted)
 
 
 def on_meta(batch: Any) -> Any:

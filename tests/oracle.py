@@ -7,7 +7,6 @@ operator that it does not know raises, so that nothing is left out in silence.
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,12 +18,14 @@ from rnncost.counting.opcount import OpCount
 
 # Views, copies, allocations and indexing: no arithmetic.
 _FREE = {
-    "alias", "arange", "as_strided", "cat", "clone", "copy_", "detach", "detach_", "empty", "empty_like",
-    "empty_strided", "expand", "fill_", "flip", "index", "index_select", "lift_fresh", "narrow", "new_empty",
-    "new_zeros", "ones_like", "permute", "reshape", "select", "slice", "split", "split_with_sizes", "squeeze",
-    "stack", "t", "t_", "transpose", "transpose_", "unbind", "unsafe_split", "unsqueeze", "view", "zero_",
-    "zeros", "zeros_like", "_reshape_alias", "_unsafe_view", "_pack_padded_sequence", "_pad_packed_sequence",
-    "_local_scalar_dense", "_to_copy", "unsafe_split_with_sizes", "unflatten",
+    "_local_scalar_dense", "_pack_padded_sequence", "_pad_packed_sequence", "_reshape_alias",
+    "_to_copy", "_unsafe_view", "alias", "arange", "as_strided", "bernoulli_", "cat", "clone",
+    "copy_", "detach", "detach_", "empty", "empty_like", "empty_strided", "expand", "fill_",
+    "flip", "index", "index_select", "lift_fresh", "narrow", "neg", "new_empty",
+    "new_empty_strided", "new_zeros", "ones_like", "permute", "reshape", "select",
+    "select_backward", "slice", "slice_backward", "split", "split_with_sizes", "squeeze", "stack",
+    "t", "t_", "threshold_backward", "transpose", "transpose_", "unbind", "unflatten",
+    "unsafe_split", "unsafe_split_with_sizes", "unsqueeze", "view", "zero_", "zeros", "zeros_like",
 }  # fmt: skip
 
 
@@ -71,6 +72,19 @@ def _activation(args: tuple[Any, ...], result: Tensor) -> OpCount:
     return OpCount(activations=result.numel())
 
 
+def _derivative(args: tuple[Any, ...], result: Tensor) -> OpCount:
+    # sigmoid: g · y · (1 - y); tanh: g · (1 - y · y)
+    return OpCount(gate_mults=2 * result.numel(), gate_adds=result.numel())
+
+
+def _sum(args: tuple[Any, ...], result: Tensor) -> OpCount:
+    return OpCount(accumulate_adds=args[0].numel() - result.numel())
+
+
+def _scatter_add(args: tuple[Any, ...], result: Tensor) -> OpCount:
+    return OpCount(accumulate_adds=args[3].numel())
+
+
 _COSTS: dict[str, Callable[[tuple[Any, ...], Tensor], OpCount]] = {
     "mm": _product,
     "bmm": _product,
@@ -86,6 +100,12 @@ _COSTS: dict[str, Callable[[tuple[Any, ...], Tensor], OpCount]] = {
     "tanh_": _activation,
     "relu": _activation,
     "relu_": _activation,
+    "div_": _mul,
+    "sigmoid_backward": _derivative,
+    "tanh_backward": _derivative,
+    "sum": _sum,
+    "index_add": _scatter_add,
+    "index_add_": _scatter_add,
 }
 
 
@@ -117,7 +137,3 @@ def same_operations(counted: OpCount, seen: OpCount) -> bool:
         and counted.gate_adds + counted.accumulate_adds == seen.gate_adds + seen.accumulate_adds
         and counted.activations == seen.activations
     )
-
-
-def elements(shape: tuple[int, ...]) -> int:
-    return math.prod(shape)

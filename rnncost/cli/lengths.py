@@ -11,6 +11,8 @@ from rnncost.counting.lengths import parse_lengths
 from rnncost.errors import LengthsError
 from rnncost.reporting.renderers.lengths import LengthsRenderer
 
+_LENGTHS = "0123456789+-, \t\r\n"
+
 
 @click.command("lengths", context_settings={"ignore_unknown_options": True})
 @click.argument("lengths")
@@ -32,15 +34,16 @@ def read_lengths(text: str) -> tuple[int, ...]:
     Raises:
         LengthsError: naming the value and its position.
     """
-    path = Path(text)
+    if not text.strip(_LENGTHS):
+        return parse_lengths(text)
     try:
-        if path.is_file():
-            return parse_lengths(path.read_text(encoding="utf-8-sig"), source=text)
+        if Path(text).exists():
+            return parse_lengths(Path(text).read_text(encoding="utf-8-sig"), source=text)
     except (OSError, UnicodeDecodeError) as error:
-        raise LengthsError(f"{text}: cannot be read as a file of lengths: {error}") from None
-    if not any(char.isdigit() for char in text) and text.strip(", "):
-        raise LengthsError(f"{text!r} is neither a file nor lengths such as 9,8,6")
-    return parse_lengths(text)
+        raise LengthsError(f"{text:.80}: cannot be read as a file of lengths: {error}") from None
+    if "," in text or text[:1].isdigit():
+        return parse_lengths(text)
+    raise LengthsError(f"{text:.80}: neither a file nor lengths such as 9,8,6")
 
 
 def _can_show(characters: str, encoding: str) -> bool:

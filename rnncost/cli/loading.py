@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
-
-from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence
+from typing import TYPE_CHECKING, Any
 
 from rnncost.errors import ModelLoadError
+
+if TYPE_CHECKING:
+    from torch import nn
 
 _WAYS = (
     "define build() returning (model, batches), or model and batches, or exactly one torch.nn.Module, "
@@ -41,35 +41,17 @@ def load_target(target: str) -> Loaded:
     """
     path_text, name = _split(target)
     path = Path(path_text)
+    if path.exists() and path.suffix != ".py":
+        raise ModelLoadError(f"{path_text}: not a Python file; give a MODEL.PY")
     if not path.is_file():
         raise ModelLoadError(f"{path_text}: there is no such file")
-    if path.suffix != ".py":
-        raise ModelLoadError(f"{path_text}: not a Python file; give a MODEL.PY")
     module = _import_file(path.resolve())
     model, batches = _find(module, name, path_text)
-    if not isinstance(model, nn.Module):
+    if not _is_module(model):
         raise ModelLoadError(f"{target}: the model is a {type(model).__name__}, not a torch.nn.Module")
     if batches is None:
         raise ModelLoadError(f"{target}: no batches to run; define `batches`, or build() returning (model, batches)")
     return Loaded(model=model, batches=_as_batches(batches, target))
-
-
-def call_model(model: nn.Module, batch: Any) -> Any:
-    """Calls ``model`` on a batch: a tensor, a ``PackedSequence``, positional arguments or keywords.
-
-    Raises:
-        ModelLoadError: for a batch of any other type.
-    """
-    if isinstance(batch, (Tensor, PackedSequence)):  # a PackedSequence is a tuple too
-        return model(batch)
-    if isinstance(batch, (tuple, list)):
-        return model(*batch)
-    if isinstance(batch, dict):
-        return model(**batch)
-    raise ModelLoadError(
-        f"a batch is a {type(batch).__name__}; it must be a tensor, a PackedSequence, a tuple of positional "
-        "arguments or a dict of keyword arguments"
-    )
 
 
 def _split(target: str) -> tuple[str, str | None]:
@@ -86,7 +68,10 @@ def _import_file(path: Path) -> ModuleType:
     for folder in (str(root), str(path.parent)):
         if folder not in sys.path:
             sys.path.insert(0, folder)
-    name = ".".join(parts) if len(parts) > 1 else f"rnncost_model_{path.stem}"
+    # Processes that a data loader spawns find the module by this name.
+    name = ".".join(parts)
+    if name in sys.modules and getattr(sys.modules[name], "__file__", None) != str(path) and len(parts) == 1:
+        name = f"rnncost_model_{path.stem}"
     if len(parts) > 1:
         importlib.import_module(".".join(parts[:-1]))
     spec = importlib.util.spec_from_file_location(name, path)
@@ -105,7 +90,7 @@ def _find(module: ModuleType, name: str | None, path: str) -> tuple[Any, Any]:
             raise ModelLoadError(f"{path}: defines no {name!r}; {_offer(module, offered)}")
         return _made(vars(module)[name], offered.get("batches"))
     if callable(offered.get("build")):
-        built = offered["build"]()
+        built = _called(offered["build"], "build")
         if not (isinstance(built, tuple) and len(built) == 2):
             raise ModelLoadError(f"{path}: build() returned a {type(built).__name__}, not (model, batches)")
         return built
@@ -115,7 +100,7 @@ def _find(module: ModuleType, name: str | None, path: str) -> tuple[Any, Any]:
 
 
 def _only_module(module: ModuleType, offered: dict[str, Any], path: str) -> Any:
-    instances = {id(value): value for value in offered.values() if isinstance(value, nn.Module)}
+    instances = {id(value): value for value in offered.values() if _is_module(value)}
     found = list(instances.values()) or [value for value in offered.values() if _is_ready_class(value, module)]
     if len(found) != 1:
         problem = "no model found" if not found else f"{len(found)} models found"
@@ -124,7 +109,7 @@ def _only_module(module: ModuleType, offered: dict[str, Any], path: str) -> Any:
 
 
 def _is_ready_class(value: Any, module: ModuleType) -> bool:
-    if not (inspect.isclass(value) and issubclass(value, nn.Module) and value.__module__ == module.__name__):
+    if not (inspect.isclass(value) and issubclass(value, _module_class()) and value.__module__ == module.__name__):
         return False
     try:
         inspect.signature(value).bind()
@@ -135,17 +120,27 @@ def _is_ready_class(value: Any, module: ModuleType) -> bool:
 
 def _made(value: Any, batches: Any) -> tuple[Any, Any]:
     """Makes what was named: a class or function is called; a function may return batches too."""
-    if isinstance(value, nn.Module) or not callable(value):
+    if _is_module(value) or not callable(value):
         return value, batches
-    made = value()
+    made = _called(value, getattr(value, "__name__", type(value).__name__))
     if isinstance(made, tuple) and len(made) == 2:
         return made
     return made, batches
 
 
+def _called(function: Any, name: str) -> Any:
+    try:
+        inspect.signature(function).bind()
+    except TypeError as error:
+        raise ModelLoadError(f"{name} cannot be called without arguments: {error}") from None
+    except ValueError:  # a builtin without a signature
+        pass
+    return function()
+
+
 def _as_batches(batches: Any, target: str) -> Iterable[Any]:
-    made = batches() if inspect.isroutine(batches) else batches
-    if isinstance(made, (Tensor, PackedSequence, dict, str)) or not isinstance(made, Iterable):
+    made = _called(batches, "batches") if inspect.isroutine(batches) else batches
+    if _is_one_batch(made) or not isinstance(made, Iterable):
         raise ModelLoadError(
             f"{target}: batches is a {type(made).__name__}; it must be an iterable of batches, such as [batch]"
         )
@@ -156,6 +151,23 @@ def _offer(module: ModuleType, offered: dict[str, Any]) -> str:
     own = [
         f"{key} ({type(value).__name__})"
         for key, value in offered.items()
-        if isinstance(value, nn.Module) or getattr(value, "__module__", None) == module.__name__
+        if _is_module(value) or getattr(value, "__module__", None) == module.__name__
     ]
     return f"the file offers {', '.join(own)}" if own else "the file defines no function, class or module"
+
+
+def _module_class() -> type[nn.Module]:
+    from torch import nn
+
+    return nn.Module
+
+
+def _is_module(value: Any) -> bool:
+    return isinstance(value, _module_class())
+
+
+def _is_one_batch(value: Any) -> bool:
+    from torch import Tensor
+    from torch.nn.utils.rnn import PackedSequence
+
+    return isinstance(value, (Tensor, PackedSequence, dict, str))

@@ -20,6 +20,7 @@ _COMMANDS = {
 }
 EXIT_MISSED = 1
 EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130  # as a shell reports SIGINT
 
 
 class _Commands(click.Group):
@@ -42,6 +43,9 @@ class _Commands(click.Group):
         except RnncostError as error:
             click.echo(f"rnncost: {error}", err=True)
             sys.exit(EXIT_MISSED if isinstance(error, RegressionError) else EXIT_USAGE)
+        except KeyboardInterrupt:
+            click.echo("rnncost: interrupted", err=True)
+            sys.exit(EXIT_INTERRUPTED)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

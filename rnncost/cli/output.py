@@ -37,14 +37,25 @@ def output_options(function: Command) -> Command:
 
 
 def write_report(report: CostReport, *, paths: tuple[Path, ...], format_name: str) -> None:
-    """Writes the files first, so that a closed pipe cannot lose them, then prints the report."""
+    """Writes the files first, so that a closed pipe cannot lose them, then prints the report.
+
+    Raises:
+        ReportFormatError: after printing, if a file cannot be written.
+    """
+    failed = []
     for path in paths:
-        report.save(path)
-        click.echo(f"wrote {path}", err=True)
+        try:
+            report.save(path)
+        except OSError as error:
+            failed.append(f"{path}: cannot be written: {error.strerror or error}")
+        else:
+            click.echo(f"wrote {path}", err=True)
     if format_name == "text":
         report.print()
     else:
         click.echo(renderer_for_format(format_name).render(report), nl=False)
+    if failed:
+        raise ReportFormatError("; ".join(failed))
 
 
 def _check_paths(ctx: click.Context, parameter: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:

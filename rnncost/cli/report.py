@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from rnncost.cli.output import output_options, write_report
-from rnncost.errors import RegressionError, UnitError
+from rnncost.errors import ModelLoadError, RegressionError, RnncostWarning, UnitError
 from rnncost.reporting import limits
 from rnncost.reporting.report import CostReport
 from rnncost.units import parse_count, parse_fraction
-
-if TYPE_CHECKING:
-    from rnncost.cli.loading import Loaded
 
 
 def _parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str | None], Any]:
@@ -48,8 +46,14 @@ _percent = _parsed(parse_fraction)
 @click.option(
     "--max-macs", metavar="N", callback=_parsed(parse_count), help="Exit 1 if more MACs were executed, e.g. 1.2M."
 )
+@click.option("--backward", is_flag=True, help="Run and count the backward of the outputs' sum too.")
+@click.option("--check", is_flag=True, help="Also compare padded with packed results, layer by layer.")
+@click.option("--no-verify", is_flag=True, help="Do not compare the counts with the kernels of the first batch.")
 def command(
     target: str,
+    backward: bool,
+    check: bool,
+    no_verify: bool,
     paths: tuple[Path, ...],
     format_name: str,
     max_wasted: Fraction | None,
@@ -62,11 +66,9 @@ def command(
     batches; exactly one torch.nn.Module. A batch is a tensor, a PackedSequence, a tuple of
     positional arguments or a dict of keyword arguments.
     """
-    from rnncost.cli.loading import load_target
-
     # What the user's code prints must not mix with the report.
-    with contextlib.redirect_stdout(sys.stderr):
-        report = _run(load_target(target))
+    with contextlib.redirect_stdout(sys.stderr), _warnings_as_lines():
+        report = _run(target, backward=backward, check=check, verify=not no_verify)
     write_report(report, paths=paths, format_name=format_name)
     missed = [
         None if max_wasted is None else limits.max_wasted_missed(report, max_wasted),
@@ -77,14 +79,40 @@ def command(
         raise RegressionError("\n".join(message for message in missed if message))
 
 
-def _run(loaded: Loaded) -> CostReport:
-    from rnncost.cli.loading import call_model
-    from rnncost.tracking import CostTracker
+def _run(target: str, *, backward: bool, check: bool, verify: bool) -> CostReport:
+    from rnncost.cli.loading import load_target
+    from rnncost.tracking.run import check_layers, run_batches
 
-    with CostTracker(loaded.model) as tracker:
-        for batch in _with_progress(loaded.batches):
-            call_model(loaded.model, batch)
-    return tracker.report
+    arguments = sys.argv
+    sys.argv = [target.partition(".py:")[0]]  # a file that parses arguments is not given rnncost's
+    try:
+        loaded = load_target(target)
+        report = run_batches(loaded.model, _with_progress(loaded.batches), backward=backward, verify=verify)
+        return check_layers(loaded.model, report) if check else report
+    except SystemExit as stop:
+        raise ModelLoadError(
+            f"{target}: the file ended the process with status {stop.code!r} before it was run"
+        ) from stop
+    finally:
+        sys.argv = arguments
+
+
+@contextlib.contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Shows rnncost's warnings as a line each, without a place in the command line's own code."""
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if issubclass(category, RnncostWarning):
+            click.echo(f"rnncost: warning: {message}", err=True)
+        else:
+            before(message, category, *place, **more)
+
+    before = warnings.showwarning
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = before
 
 
 def _with_progress(batches: Iterable[Any]) -> Iterable[Any]:

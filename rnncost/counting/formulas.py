@@ -8,9 +8,12 @@ H hidden size, R = ``proj_size`` or H, N rows.
 
 from __future__ import annotations
 
+from rnncost.counting.backward import backward, slicing_adds
 from rnncost.counting.opcount import OpCount
-from rnncost.counting.spec import Kind, RnnSpec
+from rnncost.counting.spec import CustomSpec, Kind, RnnSpec, Spec
 from rnncost.counting.tally import Tally
+
+__all__ = ["backward", "forward", "forward_row", "slicing_adds"]
 
 # Per hidden unit and row: (mults, adds, activations) of the cell, the gate sums included.
 # LSTM: sums of 4 gates; c' = f·c + i·g and h' = o·tanh(c'); 3 sigmoids, 2 tanh.
@@ -24,36 +27,34 @@ _CELL: dict[Kind, tuple[int, int, int]] = {
 }
 
 
-def forward(spec: RnnSpec, tally: Tally) -> OpCount:
+def forward(spec: Spec, tally: Tally, *, dropout_mults: int = 0) -> OpCount:
     """Operations of the forward passes that ``tally`` sums up.
 
     Args:
         spec: the module.
         tally: its calls; only ``rows`` matters, so packed and padded differ by rows alone.
+        dropout_mults: as in :class:`CallKind`; scaling the mask, a division, counts as a mult.
     """
-    return forward_row(spec) * tally.rows
+    row = forward_row(spec)
+    if dropout_mults and isinstance(spec, RnnSpec):
+        row += OpCount(gate_mults=dropout_mults * sum(spec.layer_input_sizes[1:]))
+    return row * tally.rows
 
 
-def forward_row(spec: RnnSpec) -> OpCount:
+def forward_row(spec: Spec) -> OpCount:
     """Operations of one row: one step of one sequence through all layers and directions."""
-    total = OpCount()
-    for input_size in spec.layer_input_sizes:
-        total += _cell(spec, input_size) * spec.directions
-    return total
-
-
-def product(rows: int, columns: int, terms: int) -> OpCount:
-    """A matrix product of ``(rows, terms)`` with ``(terms, columns)``: N mults, n − 1 adds a dot product."""
-    dots = rows * columns
-    return OpCount(matmul_mults=dots * terms, matmul_adds=dots * (terms - 1))
+    if isinstance(spec, CustomSpec):
+        return spec.row
+    above = _cell(spec, spec.output_size * spec.directions) * (spec.num_layers - 1)
+    return (_cell(spec, spec.input_size) + above) * spec.directions
 
 
 def _cell(spec: RnnSpec, input_size: int) -> OpCount:
     width = spec.gates * spec.hidden_size
     mults, adds, activations = _CELL[spec.kind]
-    count = product(1, width, input_size) + product(1, width, spec.output_size)
+    count = OpCount.product(1, width, input_size) + OpCount.product(1, width, spec.output_size)
     if spec.proj_size:
-        count += product(1, spec.proj_size, spec.hidden_size)
+        count += OpCount.product(1, spec.proj_size, spec.hidden_size)
     return count + OpCount(
         # b_ih and b_hh are each added to every row; h_0 = 0 is multiplied like any other state.
         bias_adds=2 * width if spec.bias else 0,

@@ -29,6 +29,12 @@ class OpCount(msgspec.Struct, frozen=True, kw_only=True):
     accumulate_adds: int = 0
     activations: int = 0
 
+    @classmethod
+    def product(cls, rows: int, columns: int, terms: int) -> OpCount:
+        """A matrix product of ``(rows, terms)`` with ``(terms, columns)``: a dot product is n mults, n − 1 adds."""
+        dots = rows * columns
+        return cls(matmul_mults=dots * terms, matmul_adds=dots * (terms - 1))
+
     @property
     def mults(self) -> int:
         """Every multiplication."""

@@ -6,15 +6,19 @@ from typing import Literal
 
 import msgspec
 
+from rnncost.counting.opcount import OpCount
 from rnncost.errors import SpecError
 
 Kind = Literal["rnn_tanh", "rnn_relu", "gru", "lstm"]
 GATES: dict[Kind, int] = {"rnn_tanh": 1, "rnn_relu": 1, "gru": 3, "lstm": 4}
+_MAX_LAYERS = 10_000
 _TITLES: dict[Kind, str] = {"rnn_tanh": "RNN-tanh", "rnn_relu": "RNN-relu", "gru": "GRU", "lstm": "LSTM"}
 
 
-class RnnSpec(msgspec.Struct, frozen=True, kw_only=True):
+class RnnSpec(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="rnn"):
     """The sizes and options of one recurrent module, named as in ``torch.nn.LSTM``.
+
+    ``cell`` marks a cell such as ``torch.nn.LSTMCell``, each of whose calls is one step.
 
     Raises:
         SpecError: if no such module can exist (sizes below 1, a projection that is not
@@ -28,6 +32,7 @@ class RnnSpec(msgspec.Struct, frozen=True, kw_only=True):
     bias: bool = True
     bidirectional: bool = False
     proj_size: int = 0
+    cell: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in GATES:
@@ -35,6 +40,8 @@ class RnnSpec(msgspec.Struct, frozen=True, kw_only=True):
         for name in ("input_size", "hidden_size", "num_layers"):
             if getattr(self, name) < 1:
                 raise SpecError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        if self.num_layers > _MAX_LAYERS:
+            raise SpecError(f"num_layers is {self.num_layers}; more than {_MAX_LAYERS:,} are not supported")
         if not 0 <= self.proj_size < self.hidden_size:
             raise SpecError(f"proj_size is {self.proj_size}; it must lie from 0 to hidden_size - 1")
         if self.proj_size and self.kind != "lstm":
@@ -61,7 +68,8 @@ class RnnSpec(msgspec.Struct, frozen=True, kw_only=True):
         return (self.input_size, *[self.output_size * self.directions] * (self.num_layers - 1))
 
     def __str__(self) -> str:
-        text = f"{_TITLES[self.kind]} {self.input_size}x{self.hidden_size}"
+        title = _TITLES[self.kind] + (" cell" if self.cell else "")
+        text = f"{title} {self.input_size}x{self.hidden_size}"
         if self.num_layers > 1:
             text += f"x{self.num_layers}"
         if self.bidirectional:
@@ -69,3 +77,21 @@ class RnnSpec(msgspec.Struct, frozen=True, kw_only=True):
         if self.proj_size:
             text += f" proj {self.proj_size}"
         return text if self.bias else text + " no bias"
+
+
+class CustomSpec(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="custom"):
+    """A recurrent module that is none of torch's kinds, known by what one row of it costs.
+
+    Attributes:
+        title: its kind and sizes, for reports.
+        row: operations of one step of one sequence through the whole module.
+    """
+
+    title: str
+    row: OpCount
+
+    def __str__(self) -> str:
+        return self.title
+
+
+Spec = RnnSpec | CustomSpec

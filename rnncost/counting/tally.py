@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from rnncost.counting.kinds import BackwardKind, CallKind
 from rnncost.counting.shape import BatchShape
 
 Natural = Annotated[int, msgspec.Meta(ge=0)]
@@ -15,12 +16,13 @@ Natural = Annotated[int, msgspec.Meta(ge=0)]
 class Tally(msgspec.Struct, frozen=True, kw_only=True):
     """Sums over the calls of one recurrent module. ``Tally()`` is the empty sum, ``+`` adds.
 
-    T is a call's number of steps, N its number of rows, b_t its batch size at step t. A field
-    whose name begins with ``packed_`` speaks of the same sequences run packed and is ``None``
-    once a padded batch of unknown lengths is among them.
+    T is a call's number of steps, N its number of rows, b_t its batch size at step t, B = b_0. A
+    field whose name begins with ``packed_`` speaks of the same sequences run packed and is
+    ``None`` once a padded batch of unknown lengths is among them.
 
     Attributes:
         calls: calls of the module.
+        passes: of calls whose backward ran: the backward passes they belonged to.
         sequences: ΣB.
         steps: ΣT.
         rows: ΣN, the rows executed: Σ batch_sizes packed, B·T padded.
@@ -29,13 +31,18 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
         first_rows: Σb_0.
         last_rows: Σb_{T−1}.
         step_rows: ΣT·N.
+        shrink_rows: Σb_t over the steps after which sequences end, but for the last step.
+        slice_rows: ΣB·(number of different batch sizes − 1).
         padded_steps: ΣT of the padded equivalent.
         packed_steps: Σ longest length.
-        packed_last_rows: Σ number of sequences as long as the longest.
-        packed_step_rows: Σ longest length · Σ lengths, call by call.
+        packed_last_rows: last_rows of the packed equivalent.
+        packed_step_rows: step_rows of the packed equivalent.
+        packed_shrink_rows: shrink_rows of the packed equivalent.
+        packed_slice_rows: slice_rows of the packed equivalent.
     """
 
     calls: Natural = 0
+    passes: Natural = 0
     sequences: Natural = 0
     steps: Natural = 0
     rows: Natural = 0
@@ -44,31 +51,31 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     first_rows: Natural = 0
     last_rows: Natural = 0
     step_rows: Natural = 0
+    shrink_rows: Natural = 0
+    slice_rows: Natural = 0
     padded_steps: Natural = 0
     packed_steps: Natural | None = 0
     packed_last_rows: Natural | None = 0
     packed_step_rows: Natural | None = 0
+    packed_shrink_rows: Natural | None = 0
+    packed_slice_rows: Natural | None = 0
 
     @classmethod
     def of(cls, shape: BatchShape) -> Tally:
         """The tally of one call on a batch of this shape."""
-        packed_rows, longest = shape.packed_rows, shape.longest
-        known = packed_rows is not None and longest is not None
-        sizes_end = shape.longest_sequences if shape.packed else shape.sequences
+        rectangle = {"last_rows": shape.sequences, "step_rows": shape.steps * shape.rows}
+        packed = _packed_sums(shape)
+        executed = {name: packed[f"packed_{name}"] for name in _PACKED} if shape.packed else rectangle
         return cls(
             calls=1,
             sequences=shape.sequences,
             steps=shape.steps,
             rows=shape.rows,
             padded_rows=shape.padded_rows,
-            packed_rows=packed_rows,
-            first_rows=shape.sequences if shape.steps else 0,
-            last_rows=(sizes_end or 0) if shape.steps else 0,
-            step_rows=shape.steps * shape.rows,
+            first_rows=shape.sequences,
             padded_steps=shape.padded_steps,
-            packed_steps=longest,
-            packed_last_rows=shape.longest_sequences,
-            packed_step_rows=(longest or 0) * (packed_rows or 0) if known else None,
+            **executed,
+            **packed,
         )
 
     def __add__(self, other: Tally) -> Tally:
@@ -84,49 +91,30 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
             self,
             steps=self.padded_steps,
             rows=self.padded_rows,
-            first_rows=self.sequences,
             last_rows=self.sequences,
             step_rows=0,
+            shrink_rows=0,
+            slice_rows=0,
         )
 
     def as_packed(self) -> Tally | None:
         """The same sequences, each batch run packed; ``None`` where lengths are unknown."""
-        if (
-            self.packed_rows is None
-            or self.packed_steps is None
-            or self.packed_last_rows is None
-            or self.packed_step_rows is None
-        ):
-            return None
-        return msgspec.structs.replace(
-            self,
-            steps=self.packed_steps,
-            rows=self.packed_rows,
-            first_rows=self.sequences,
-            last_rows=self.packed_last_rows,
-            step_rows=self.packed_step_rows,
-        )
-
-
-def _add(left: int | None, right: int | None) -> int | None:
-    return None if left is None or right is None else left + right
-
-
-class CallKind(msgspec.Struct, frozen=True, kw_only=True, order=True):
-    """What makes calls of one module differ in cost, beside their shapes.
-
-    Attributes:
-        packed: the input was a ``PackedSequence``.
-    """
-
-    packed: bool
+        sums: dict[str, Any] = {name: getattr(self, f"packed_{name}") for name in ("rows", "steps", *_PACKED)}
+        return None if None in sums.values() else msgspec.structs.replace(self, **sums)
 
 
 class CallTally(msgspec.Struct, frozen=True, kw_only=True):
-    """The calls of one kind: their sums."""
+    """The forward calls of one kind: their sums."""
 
     kind: CallKind
     forward: Tally
+
+
+class BackwardTally(msgspec.Struct, frozen=True, kw_only=True):
+    """The calls of one kind whose backward ran, once for each time that it did: their sums."""
+
+    kind: BackwardKind
+    backward: Tally
 
 
 def merge_calls(calls: Iterable[CallTally]) -> tuple[CallTally, ...]:
@@ -135,3 +123,38 @@ def merge_calls(calls: Iterable[CallTally]) -> tuple[CallTally, ...]:
     for call in calls:
         sums[call.kind] = sums.get(call.kind, Tally()) + call.forward
     return tuple(CallTally(kind=kind, forward=sums[kind]) for kind in sorted(sums))
+
+
+def merge_backwards(calls: Iterable[BackwardTally]) -> tuple[BackwardTally, ...]:
+    """One tally for each kind of backward, in the order of the kinds."""
+    sums: dict[BackwardKind, Tally] = {}
+    for call in calls:
+        sums[call.kind] = sums.get(call.kind, Tally()) + call.backward
+    return tuple(BackwardTally(kind=kind, backward=sums[kind]) for kind in sorted(sums))
+
+
+_PACKED = ("last_rows", "step_rows", "shrink_rows", "slice_rows")
+
+
+def _packed_sums(shape: BatchShape) -> dict[str, Any]:
+    counts, rows, longest = shape.length_counts, shape.packed_rows, shape.longest
+    if counts is None or rows is None or longest is None:
+        return dict.fromkeys(f"packed_{name}" for name in ("rows", "steps", *_PACKED))
+    running, shrinking = 0, 0
+    for _, number in counts:
+        running += number
+        shrinking += running
+    last = counts[0][1] if counts else 0
+    return {
+        "packed_rows": rows,
+        "packed_steps": longest,
+        "packed_last_rows": last,
+        "packed_step_rows": longest * rows,
+        # Sequences end after as many steps as there are different lengths, the last step among them.
+        "packed_shrink_rows": shrinking - last,
+        "packed_slice_rows": max(0, len(counts) - 1) * shape.sequences,
+    }
+
+
+def _add(left: int | None, right: int | None) -> int | None:
+    return None if left is None or right is None else left + right

@@ -49,9 +49,19 @@ class CostView(msgspec.Struct, frozen=True, kw_only=True):
     """The figures that a layer and a whole report have in common."""
 
     @property
-    def costs(self) -> Costs:
-        """Operations in the three layouts."""
+    def forward(self) -> Costs:
+        """Operations of the forward passes in the three layouts."""
         raise NotImplementedError
+
+    @property
+    def backward(self) -> Costs:
+        """Operations of the backward passes that ran, where they were watched."""
+        raise NotImplementedError
+
+    @property
+    def costs(self) -> Costs:
+        """Forward and backward together."""
+        return self.forward + self.backward
 
     @property
     def executed(self) -> OpCount:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from rnncost.counting import formulas
+from rnncost.counting.opcount import OpCount
 from rnncost.counting.sample import BatchSample, keep_lowest
-from rnncost.counting.spec import RnnSpec
-from rnncost.counting.tally import CallTally, Tally, merge_calls
+from rnncost.counting.spec import RnnSpec, Spec
+from rnncost.counting.tally import BackwardTally, CallTally, Tally, merge_backwards, merge_calls
 from rnncost.reporting.costs import Costs, CostView
+from rnncost.units import printable
+
+Source = Literal["module", "subclass", "reader", "kernel"]
 
 
 class Uncounted(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,7 +31,7 @@ class Uncounted(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.name} ({self.type_name}) is not counted: {self.reason}"
+        return f"{printable(self.name)} ({printable(self.type_name)}) is not counted: {self.reason}"
 
 
 class LayerCost(CostView, frozen=True, kw_only=True):
@@ -34,13 +40,18 @@ class LayerCost(CostView, frozen=True, kw_only=True):
     Attributes:
         name: dotted name in the tracked model; the class name where the model is itself recurrent.
         spec: sizes and options of the module.
-        calls: sums over its calls, one tally for each kind of call.
+        source: what was counted: a module's own calls; the kernels inside a ``subclass`` with a
+            forward of its own; what a registered ``reader`` states; a ``kernel`` outside any module.
+        calls: sums over its forward calls, one tally for each kind of call.
+        backward_calls: sums over the calls whose backward ran.
         samples: a bounded random sample of the batches it saw.
     """
 
     name: str
-    spec: RnnSpec
+    spec: Spec
+    source: Source = "module"
     calls: tuple[CallTally, ...] = ()
+    backward_calls: tuple[BackwardTally, ...] = ()
     samples: tuple[BatchSample, ...] = ()
 
     @property
@@ -49,9 +60,28 @@ class LayerCost(CostView, frozen=True, kw_only=True):
         return sum((call.forward for call in self.calls), start=Tally())
 
     @property
-    def costs(self) -> Costs:
-        """Operations in the three layouts."""
+    def forward(self) -> Costs:
+        """Operations of the forward passes."""
         return sum((_forward_costs(self.spec, call) for call in self.calls), start=Costs())
+
+    @property
+    def backward(self) -> Costs:
+        """Operations of the backward passes that ran, where they were watched."""
+        if not isinstance(self.spec, RnnSpec):
+            return Costs()
+        return sum((_backward_costs(self.spec, call) for call in self.backward_calls), start=Costs())
+
+    @property
+    def recomputed_calls(self) -> int:
+        """Forward calls that ran inside a backward pass, as activation checkpointing has it."""
+        return sum(call.forward.calls for call in self.calls if call.kind.recomputed)
+
+    @property
+    def slicing_adds(self) -> int:
+        """Additions that only packing causes in a backward: autograd sums all rows at each step."""
+        if not isinstance(self.spec, RnnSpec):
+            return 0
+        return sum(formulas.slicing_adds(self.spec, call.kind, call.backward) for call in self.backward_calls)
 
     def merge(self, other: LayerCost) -> LayerCost:
         """The same layer over both runs.
@@ -64,14 +94,29 @@ class LayerCost(CostView, frozen=True, kw_only=True):
         return msgspec.structs.replace(
             self,
             calls=merge_calls(self.calls + other.calls),
+            backward_calls=merge_backwards(self.backward_calls + other.backward_calls),
             samples=keep_lowest(self.samples + other.samples),
         )
 
 
-def _forward_costs(spec: RnnSpec, call: CallTally) -> Costs:
+def _forward_costs(spec: Spec, call: CallTally) -> Costs:
+    def count(tally: Tally) -> OpCount:
+        return formulas.forward(spec, tally, dropout_mults=call.kind.dropout_mults)
+
     packed = call.forward.as_packed()
     return Costs(
-        executed=formulas.forward(spec, call.forward),
-        padded=formulas.forward(spec, call.forward.as_padded()),
-        packed=None if packed is None else formulas.forward(spec, packed),
+        executed=count(call.forward),
+        padded=count(call.forward.as_padded()),
+        packed=None if packed is None else count(packed),
+    )
+
+
+def _backward_costs(spec: RnnSpec, call: BackwardTally) -> Costs:
+    packed = call.backward.as_packed()
+    as_padded = msgspec.structs.replace(call.kind, packed=False, unsorted=False)
+    as_packed = msgspec.structs.replace(call.kind, packed=True)
+    return Costs(
+        executed=formulas.backward(spec, call.kind, call.backward),
+        padded=formulas.backward(spec, as_padded, call.backward.as_padded()),
+        packed=None if packed is None else formulas.backward(spec, as_packed, packed),
     )

@@ -6,19 +6,23 @@ from fractions import Fraction
 
 from rnncost.reporting.layer import LayerCost
 from rnncost.reporting.report import CostReport
-from rnncost.units import format_count, format_fraction
+from rnncost.units import format_count, format_fraction, printable
 
 _SHOWN_LAYERS = 5
 
 
 def max_macs_missed(report: CostReport, limit: int) -> str | None:
-    """Says how ``limit`` executed MACs were exceeded; ``None`` where they were not."""
+    """Says how ``limit`` executed MACs were exceeded; ``None`` where they were not.
+
+    A report without any recurrent work misses every limit, here as in the others: a limit on
+    nothing guards nothing.
+    """
     macs = report.costs.executed.macs
     if macs > limit:
         ranked = sorted(report.layers, key=lambda layer: -layer.costs.executed.macs)
         lines = [f"{_label(layer)}: {layer.costs.executed.macs:,} MACs" for layer in ranked]
         return _message(f"{macs:,} MACs executed, limit {limit:,} ({format_count(limit)})", lines)
-    return _partial(report)
+    return _unfit(report, format_count(limit))
 
 
 def max_wasted_missed(report: CostReport, limit: Fraction) -> str | None:
@@ -36,28 +40,27 @@ def max_wasted_missed(report: CostReport, limit: Fraction) -> str | None:
         lines = [_wasted_line(layer) for layer in sorted(report.layers, key=_wasted_mults) if _wasted_mults(layer)]
         shown = f"{format_fraction(costs.wasted_fraction)} of the executed mults wasted on padding"
         return _message(f"{shown}, limit {format_fraction(limit)}", lines)
-    return _partial(report)
+    return _unfit(report, format_fraction(limit))
 
 
 def min_saved_missed(report: CostReport, limit: Fraction) -> str | None:
-    """Says how less than ``limit`` of the padded multiplications were saved.
-
-    Where nothing ran, nothing was saved, and any limit is missed.
-    """
+    """Says how less than ``limit`` of the padded multiplications were saved."""
     costs = report.costs
-    if not costs.padded.mults:
-        return _message(f"no recurrent layer ran, so nothing was saved, limit {format_fraction(limit)}", [])
-    if costs.saved.mults < limit * costs.padded.mults:
+    if costs.padded.mults and costs.saved.mults < limit * costs.padded.mults:
         ranked = sorted(report.layers, key=lambda layer: -layer.costs.executed.mults)
         lines = [f"{_label(layer)}: {format_fraction(layer.costs.saved_fraction)} saved" for layer in ranked]
         shown = f"{format_fraction(costs.saved_fraction)} of the padded mults saved"
         return _message(f"{shown}, limit {format_fraction(limit)}", lines)
-    return _partial(report)
+    return _unfit(report, format_fraction(limit))
 
 
-def _partial(report: CostReport) -> str | None:
+def _unfit(report: CostReport, limit: str) -> str | None:
+    """Says why a limit that is kept by the figures is not to be trusted."""
     if not report.partial:
-        return None
+        ran = any(layer.calls for layer in report.layers)
+        return (
+            None if ran else _message(f"no recurrent layer ran, so there is nothing to hold to the limit {limit}", [])
+        )
     return _message("cannot be guaranteed, since recurrent work is uncounted", [str(each) for each in report.uncounted])
 
 
@@ -71,7 +74,7 @@ def _wasted_mults(layer: LayerCost) -> int:
 
 
 def _label(layer: LayerCost) -> str:
-    return f"{layer.name} ({layer.spec})"
+    return f"{printable(layer.name)} ({layer.spec})"
 
 
 def _message(reason: str, lines: list[str]) -> str:

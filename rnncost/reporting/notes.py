@@ -2,27 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rnncost.reporting.layer import LayerCost
 from rnncost.reporting.report import CostReport
+from rnncost.units import format_count, format_fraction, printable
 
 
 def notes(report: CostReport) -> tuple[str, ...]:
     """The notes of a report, the most important first."""
-    lines = [f"PARTIAL: {found}." for found in report.uncounted]
+    return tuple(_notes(report))
+
+
+def _notes(report: CostReport) -> Iterator[str]:
+    for found in report.uncounted:
+        yield f"PARTIAL: {found}."
+    if report.verification is not None:
+        yield str(report.verification)
     if not report.layers:
-        lines.append("No recurrent layer was found, so there is nothing to count.")
-    idle = [layer.name for layer in report.layers if not layer.calls]
+        yield "No recurrent layer was found, so there is nothing to count."
+    idle = [layer for layer in report.layers if not layer.calls]
     if idle:
-        lines.append(f"Never called: {', '.join(idle)}.")
+        yield f"Never called: {_names(idle)}."
+    yield from _padding(report)
+    yield from _backward(report)
+    yield "Operations, not time: fewer operations can still take longer on a given device."
+
+
+def _padding(report: CostReport) -> Iterator[str]:
     unknown = [layer for layer in report.layers if layer.packed is None]
     if unknown:
-        lines.append(_unknown_lengths(unknown))
-    lines.append("Operations, not time: fewer operations can still take longer on a given device.")
-    return tuple(lines)
+        calls = sum(call.forward.calls for layer in unknown for call in layer.calls if call.forward.packed_rows is None)
+        padded_calls = "1 padded call" if calls == 1 else f"{calls:,} padded calls"
+        yield f"? = unknown: {padded_calls} of {_names(unknown)} came without true lengths; give them with lengths=."
+    for layer in report.layers:
+        wasted = layer.wasted
+        padded_rows = sum(call.forward.rows for call in layer.calls if not call.kind.packed)
+        if wasted is not None and wasted.mults > 0 and padded_rows:
+            yield (
+                f"{printable(layer.name)}: packing would have saved {format_count(wasted.mults)} mults, "
+                f"{format_fraction(layer.wasted_fraction)} of those executed."
+            )
 
 
-def _unknown_lengths(layers: list[LayerCost]) -> str:
-    calls = sum(call.forward.calls for layer in layers for call in layer.calls if call.forward.packed_rows is None)
-    names = ", ".join(layer.name for layer in layers)
-    padded_calls = "1 padded call" if calls == 1 else f"{calls:,} padded calls"
-    return f"? = unknown: {padded_calls} of {names} came without true lengths, so what was wasted is not known."
+def _backward(report: CostReport) -> Iterator[str]:
+    recomputed = [layer for layer in report.layers if layer.recomputed_calls]
+    if recomputed:
+        calls = sum(layer.recomputed_calls for layer in recomputed)
+        yield f"Recomputed in the backward pass, counted as executed: {calls:,} forward calls of {_names(recomputed)}."
+    slicing, adds = sum(layer.slicing_adds for layer in report.layers), report.executed.adds
+    if slicing * 10 > adds:
+        yield (
+            f"{format_fraction(slicing / adds)} of all adds ({format_count(slicing)}) come of slicing packed data step "
+            "by step: autograd adds up a tensor of all rows for each step on the CPU, quadratic in the number of steps."
+        )
+
+
+def _names(layers: list[LayerCost]) -> str:
+    return ", ".join(printable(layer.name) for layer in layers)

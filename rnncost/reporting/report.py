@@ -10,9 +10,11 @@ from typing import TextIO
 import msgspec
 
 from rnncost._version import __version__
-from rnncost.counting.spec import RnnSpec
+from rnncost.counting.spec import Spec
+from rnncost.reporting.contamination import Contamination
 from rnncost.reporting.costs import Costs, CostView
 from rnncost.reporting.layer import LayerCost, Uncounted
+from rnncost.reporting.verification import Verification
 from rnncost.units import format_count, format_fraction
 
 SCHEMA_VERSION = 1
@@ -24,19 +26,28 @@ class CostReport(CostView, frozen=True, kw_only=True):
     Attributes:
         layers: the recurrent modules, in the model's own order.
         uncounted: recurrent work that could not be counted; if any, every total is partial.
+        verification: how the counts compare with the kernels that ran, where that was watched.
+        contaminations: what padding does to results, where that was checked.
         versions: releases that took part, by package; more than one where reports were merged.
         schema_version: version of the saved form.
     """
 
     layers: tuple[LayerCost, ...] = ()
     uncounted: tuple[Uncounted, ...] = ()
+    verification: Verification | None = None
+    contaminations: tuple[Contamination, ...] = ()
     versions: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION
 
     @property
-    def costs(self) -> Costs:
-        """Operations of all layers in the three layouts."""
-        return sum((layer.costs for layer in self.layers), start=Costs())
+    def forward(self) -> Costs:
+        """Operations of the forward passes of all layers in the three layouts."""
+        return sum((layer.forward for layer in self.layers), start=Costs())
+
+    @property
+    def backward(self) -> Costs:
+        """Operations of the backward passes of all layers that ran, where they were watched."""
+        return sum((layer.backward for layer in self.layers), start=Costs())
 
     @property
     def partial(self) -> bool:
@@ -104,11 +115,13 @@ def merge(*reports: CostReport) -> CostReport:
     Raises:
         TypeError: if no report is given.
     """
-    if not reports:
-        raise TypeError("merge() needs at least one report")
+    if not reports or not all(isinstance(report, CostReport) for report in reports):
+        raise TypeError("merge() needs at least one report, each as an argument of its own: merge(first, second)")
     return CostReport(
         layers=_merge_layers(layer for report in reports for layer in report.layers),
         uncounted=tuple(dict.fromkeys(found for report in reports for found in report.uncounted)),
+        verification=_merge_verifications(report.verification for report in reports),
+        contaminations=tuple(dict.fromkeys(each for report in reports for each in report.contaminations)),
         versions=functools.reduce(_merge_versions, (report.versions for report in reports)),
     )
 
@@ -119,11 +132,16 @@ def new_versions(**packages: str) -> dict[str, tuple[str, ...]]:
 
 
 def _merge_layers(layers: Iterable[LayerCost]) -> tuple[LayerCost, ...]:
-    merged: dict[tuple[str, RnnSpec], LayerCost] = {}
+    merged: dict[tuple[str, Spec], LayerCost] = {}
     for layer in layers:
         key = (layer.name, layer.spec)
         merged[key] = merged[key].merge(layer) if key in merged else layer
     return tuple(merged.values())
+
+
+def _merge_verifications(found: Iterable[Verification | None]) -> Verification | None:
+    there = [each for each in found if each is not None]
+    return functools.reduce(Verification.merge, there) if there else None
 
 
 def _merge_versions(left: dict[str, tuple[str, ...]], right: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:

@@ -10,8 +10,11 @@ from typing import Any
 
 import msgspec
 
+from rnncost.counting.tally import Tally
 from rnncost.errors import ReportFormatError
 from rnncost.reporting.report import SCHEMA_VERSION, CostReport
+
+_LARGEST_SUM = 10**60
 
 
 def load_report(path: str | Path) -> CostReport:
@@ -38,14 +41,34 @@ def decode_report(data: bytes, *, source: str) -> CostReport:
     if not 1 <= version <= SCHEMA_VERSION:
         raise ReportFormatError(
             f"{source}: schema_version {version} at $.schema_version; this rnncost reads versions "
-            f"1 to {SCHEMA_VERSION}, so a newer rnncost is needed"
+            f"1 to {SCHEMA_VERSION}" + (", so a newer rnncost is needed" if version > SCHEMA_VERSION else "")
         )
     if "layers" not in document:
         raise ReportFormatError(f"{source}: not an rnncost report: no `layers` at $")
     try:
-        return msgspec.convert(document, CostReport)
+        report = msgspec.convert(document, CostReport)
     except msgspec.ValidationError as error:
         raise ReportFormatError(f"{source}: {error}") from None
+    for number, layer in enumerate(report.layers):
+        tallies = [*(call.forward for call in layer.calls), *(call.backward for call in layer.backward_calls)]
+        for tally in tallies:
+            _check_sums(tally, f"{source}: $.layers[{number}]")
+    return report
+
+
+def _check_sums(tally: Tally, place: str) -> None:
+    sums = msgspec.structs.asdict(tally)
+    for name, value in sums.items():
+        if value is not None and value > _LARGEST_SUM:
+            raise ReportFormatError(f"{place}: {name} is beyond {_LARGEST_SUM:.0e}, which no run reaches")
+    for less, more in (
+        ("packed_rows", "rows"),
+        ("rows", "padded_rows"),
+        ("first_rows", "rows"),
+        ("steps", "padded_steps"),
+    ):
+        if sums[less] is not None and sums[less] > sums[more]:
+            raise ReportFormatError(f"{place}: {less} {sums[less]} is more than {more} {sums[more]}")
 
 
 def _parse(data: bytes, source: str) -> Any:

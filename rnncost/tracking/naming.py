@@ -7,7 +7,7 @@ from types import FrameType
 
 from torch import nn
 
-_COMPILED_PREFIX = "_orig_mod."
+_COMPILED = "_orig_mod"
 
 
 def name_from_callers(module: nn.Module) -> str:
@@ -25,10 +25,15 @@ def name_from_callers(module: nn.Module) -> str:
             seen.add(id(caller))
             name = next((path for path, child in caller.named_modules() if child is module), name)
         frame = frame.f_back
-    return name.removeprefix(_COMPILED_PREFIX)
+    return without_compile_prefix(name)
 
 
-def distinct(name: str, taken: set[str]) -> str:
+def without_compile_prefix(name: str) -> str:
+    """The name that a module has without ``torch.compile``, which puts ``_orig_mod`` between."""
+    return ".".join(part for part in name.split(".") if part != _COMPILED)
+
+
+def distinct(name: str, *, taken: set[str]) -> str:
     """``name``, numbered where another module took it first: ``rnn``, then ``rnn #2``."""
     candidate, number = name, 1
     while candidate in taken:

@@ -1,63 +1,92 @@
-"""What rnncost reads off a recurrent module and off one call of it: sizes, never values."""
+"""Who reads what off which module: torch's own, those of other libraries, and one's own."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 from torch import nn
-from torch.nn.utils.rnn import PackedSequence
 
-from rnncost.counting.spec import Kind, RnnSpec
-from rnncost.tracking.hooks import Hook
-from rnncost.tracking.recorder import QUEUE_LENGTH, Recorder
-
-_KINDS: dict[str, Kind] = {"LSTM": "lstm", "GRU": "gru", "RNN_TANH": "rnn_tanh", "RNN_RELU": "rnn_relu"}
+from rnncost.counting.shape import BatchShape
+from rnncost.counting.spec import Spec
+from rnncost.errors import UnsupportedModuleError
 
 
-def is_recurrent(module: nn.Module) -> bool:
-    """Whether ``module`` is an RNN, GRU or LSTM that rnncost can count."""
-    return isinstance(module, nn.RNNBase) and module.mode in _KINDS
+class Reader(Protocol):
+    """Tells what a module computes. It states what is executed, not what was given."""
+
+    def spec(self, module: nn.Module) -> Spec:
+        """What the module is: an ``RnnSpec``, or a ``CustomSpec`` with the operations of one row."""
+
+    def shape(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> BatchShape:
+        """The batch that one finished call computed.
+
+        Args:
+            module: the module that was called.
+            args: positional arguments of the call.
+            kwargs: keyword arguments of the call.
+            output: what it returned. Read sizes only, and keep no tensor.
+        """
 
 
-def read_spec(module: nn.Module) -> RnnSpec:
-    """The sizes and options of a recurrent module."""
-    assert isinstance(module, nn.RNNBase)
-    return RnnSpec(
-        kind=_KINDS[module.mode],
-        input_size=module.input_size,
-        hidden_size=module.hidden_size,
-        num_layers=module.num_layers,
-        bias=module.bias,
-        bidirectional=module.bidirectional,
-        proj_size=module.proj_size,
-    )
+ReaderType = TypeVar("ReaderType", bound=type[Reader])
+
+_by_type: dict[type[nn.Module], Reader] = {}
+# Qualified class name -> what makes its reader: a library is never imported to be recognised.
+_by_name: dict[str, Callable[[], Reader]] = {}
 
 
-class SizesHook(Hook):
-    """Reads the sizes of each call of an RNN, GRU or LSTM into a recorder.
+_listeners: list[Callable[[], None]] = []
 
-    ``batch_sizes`` lies on the CPU whatever the device of the data, so nothing here waits for
-    an accelerator. All is in one function, since a frame more costs as much as the reading.
+
+def on_registration(listener: Callable[[], None]) -> None:
+    """Has ``listener`` called whenever a reader is registered."""
+    _listeners.append(listener)
+
+
+def register_reader(module_type: type[nn.Module]) -> Callable[[ReaderType], ReaderType]:
+    """Teaches rnncost a recurrent module of one's own; decorates a :class:`Reader` class.
+
+    The reader serves ``module_type`` and its subclasses, and takes precedence over what rnncost
+    knows itself. Kernels that the module calls are taken to be what the reader counts.
+
+    Raises:
+        UnsupportedModuleError: if ``module_type`` is not a module class, or the decorated
+            class has no ``spec`` and ``shape``.
     """
+    if not (isinstance(module_type, type) and issubclass(module_type, nn.Module)):
+        raise UnsupportedModuleError(f"{module_type!r} is not a torch.nn.Module class; register a reader for the class")
 
-    __slots__ = ("_append", "_queue", "_recorder")
+    def register(reader_type: ReaderType) -> ReaderType:
+        missing = [name for name in ("spec", "shape") if not callable(getattr(reader_type, name, None))]
+        if missing:
+            raise UnsupportedModuleError(
+                f"reader {reader_type!r} has no {' and no '.join(missing)}; see rnncost.Reader"
+            )
+        _by_type[module_type] = reader_type()
+        for listener in _listeners:
+            listener()
+        return reader_type
 
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
-        self._queue = recorder.queue
-        self._append = recorder.queue.append
+    return register
 
-    def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-        given = args[0] if args else kwargs["input"]
-        if isinstance(given, PackedSequence):
-            self._append(given.batch_sizes.tolist())
-        else:
-            shape = given.shape  # (T, B, I); (B, T, I) with batch_first; (T, I) without a batch
-            if len(shape) == 2:
-                self._append((1, shape[0]))
-            elif module.batch_first:
-                self._append((shape[0], shape[1]))
-            else:
-                self._append((shape[1], shape[0]))
-        if len(self._queue) >= QUEUE_LENGTH:
-            self._recorder.sum_queue()
+
+def register_name(qualified_name: str) -> Callable[[ReaderType], ReaderType]:
+    """As :func:`register_reader`, for a class of a library that may not be installed."""
+
+    def register(reader_type: ReaderType) -> ReaderType:
+        _by_name[qualified_name] = reader_type
+        return reader_type
+
+    return register
+
+
+def find_reader(module: nn.Module) -> Reader | None:
+    """The reader registered for the nearest class of ``module``, if any."""
+    for ancestor in type(module).__mro__:
+        if ancestor in _by_type:
+            return _by_type[ancestor]
+        name = f"{ancestor.__module__}.{ancestor.__qualname__}"
+        if name in _by_name:
+            return _by_name[name]()
+    return None

@@ -6,18 +6,24 @@ import random
 import threading
 from bisect import insort
 from collections import deque
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
+from rnncost.counting.kinds import BackwardKind, CallKind
 from rnncost.counting.sample import SAMPLE_SIZE, BatchSample
 from rnncost.counting.shape import BatchShape
-from rnncost.counting.tally import CallKind, CallTally, Tally
+from rnncost.counting.tally import BackwardTally, CallTally, Tally
 
 # The queue is summed when it is this long, which bounds memory and keeps the cost in the hook low:
 # summing many calls in one loop is several times cheaper than one by one, between two kernels.
 QUEUE_LENGTH = 256
 _PRIORITY_BITS = 53
-_SUMS = ("calls", "sequences", "steps", "rows", "padded_rows", "last_rows", "step_rows")
+
+
+class Readable(Protocol):
+    """A call whose backward is awaited."""
+
+    def reading(self, ways: frozenset[int]) -> tuple[BackwardKind, BatchShape]:
+        """The kind of a backward whose gradient came through ``ways``, and the batch."""
 
 
 class Recorder:
@@ -27,21 +33,49 @@ class Recorder:
         seed: decides which batches the sample keeps; the module's name.
 
     Attributes:
-        queue: calls not yet summed: a list of batch sizes for a packed one, (sequences, steps)
-            for a padded one. A hook appends and calls :meth:`sum_queue` once it is long.
+        queue: plain calls not yet summed: a list of batch sizes for a packed one, (sequences,
+            steps) for a padded one. A hook appends and calls :meth:`sum_queue` once it is long.
     """
 
-    __slots__ = ("_lock", "_packed", "_padded", "_random_bits", "_samples", "_threshold", "queue")
-
-    def __init__(self, seed: str) -> None:
+    def __init__(self, *, seed: str) -> None:
         self.queue: deque[list[int] | tuple[int, int]] = deque()
         self._lock = threading.Lock()
-        # In the order of _SUMS.
-        self._packed = [0] * len(_SUMS)
-        self._padded = [0] * len(_SUMS)
+        self._packed = _PlainSums()
+        self._padded = _PlainSums()
+        self.listening = True
+        self.create_graph = False
+        self._arrivals: dict[tuple[Readable, int], frozenset[int]] = {}
+        self._last_pass = -1
+        self._forward: dict[CallKind, Tally] = {}
+        self._backward: dict[BackwardKind, Tally] = {}
         self._random_bits = random.Random(seed).getrandbits
         self._samples: list[BatchSample] = []
         self._threshold = 1 << _PRIORITY_BITS
+
+    def add(self, kind: CallKind, shape: BatchShape) -> None:
+        """Adds one forward call."""
+        with self._lock:
+            self._forward[kind] = self._forward.get(kind, Tally()) + Tally.of(shape)
+            self._sample(shape)
+
+    def arrive(self, call: Readable, backward_pass: int, way: int) -> bool:
+        """Notes that a gradient arrived; returns whether it is the call's first in this pass."""
+        with self._lock:
+            first = (call, backward_pass) not in self._arrivals
+            ways = self._arrivals.get((call, backward_pass), frozenset())
+            self._arrivals[call, backward_pass] = ways | {way}
+            return first
+
+    def finish(self, call: Readable, backward_pass: int) -> None:
+        """Adds one backward of ``call``, once its pass has ended."""
+        with self._lock:
+            ways = self._arrivals.pop((call, backward_pass), None)
+            if ways is None:
+                return
+            kind, shape = call.reading(ways)
+            one = Tally(passes=int(backward_pass != self._last_pass)) + Tally.of(shape)
+            self._last_pass = backward_pass
+            self._backward[kind] = self._backward.get(kind, Tally()) + one
 
     def sum_queue(self) -> None:
         """Adds the queued calls to the sums."""
@@ -49,66 +83,102 @@ class Recorder:
             while self.queue:
                 call = self.queue.popleft()
                 if isinstance(call, list):
-                    rows = sum(call)
-                    _add(self._packed, sequences=call[0], steps=len(call), rows=rows, last_rows=call[-1])
+                    self._packed.add_packed(call)
+                elif type(call[0]) is int and type(call[1]) is int:
+                    self._padded.add_padded(*call)
                 else:
-                    sequences, steps = call
-                    rows = sequences * steps
-                    _add(self._padded, sequences=sequences, steps=steps, rows=rows, last_rows=sequences)
-                priority = self._random_bits(_PRIORITY_BITS)
-                if priority < self._threshold:
-                    self._keep(BatchSample(priority=priority, shape=_shape(call)))
+                    continue  # a symbolic size: torch.export traces, nothing runs
+                self._sample(call)
 
-    def _keep(self, sample: BatchSample) -> None:
-        insort(self._samples, sample, key=lambda kept: kept.priority)
+    def _sample(self, call: list[int] | tuple[int, int] | BatchShape) -> None:
+        priority = self._random_bits(_PRIORITY_BITS)
+        if priority >= self._threshold:
+            return
+        if isinstance(call, list):
+            call = BatchShape.from_batch_sizes(call)
+        elif isinstance(call, tuple):
+            call = BatchShape.rectangle(sequences=call[0], steps=call[1])
+        insort(self._samples, BatchSample(priority=priority, shape=call), key=lambda kept: kept.priority)
         if len(self._samples) >= SAMPLE_SIZE:
             del self._samples[SAMPLE_SIZE:]
             self._threshold = self._samples[-1].priority
 
-    def snapshot(self) -> tuple[tuple[CallTally, ...], tuple[BatchSample, ...]]:
-        """The sums so far, one tally a kind of call, and the sample."""
+    def calls(self) -> tuple[CallTally, ...]:
+        """The forward calls so far, one tally a kind."""
         self.sum_queue()
         with self._lock:
-            packed, padded, samples = _tally(self._packed), _tally(self._padded), tuple(self._samples)
-        tallies = []
-        if padded.calls:
-            tallies.append(CallTally(kind=CallKind(packed=False), forward=padded))
-        if packed.calls:
-            tallies.append(CallTally(kind=CallKind(packed=True), forward=_all_real(packed)))
-        return tuple(tallies), samples
+            sums = dict(self._forward)
+            for kind, plain in ((CallKind(packed=False), self._padded), (CallKind(packed=True), self._packed)):
+                if plain.calls:
+                    sums[kind] = sums.get(kind, Tally()) + plain.tally(packed=kind.packed)
+        return tuple(CallTally(kind=kind, forward=sums[kind]) for kind in sorted(sums))
+
+    def backwards(self) -> tuple[BackwardTally, ...]:
+        """The backward passes so far, one tally a kind."""
+        # A pass that raised has no end: what arrived is counted all the same.
+        for call, backward_pass in tuple(self._arrivals):
+            self.finish(call, backward_pass)
+        with self._lock:
+            sums = dict(self._backward)
+        return tuple(BackwardTally(kind=kind, backward=sums[kind]) for kind in sorted(sums))
+
+    def samples(self) -> tuple[BatchSample, ...]:
+        """The sample of the batches so far."""
+        self.sum_queue()
+        with self._lock:
+            return tuple(self._samples)
 
 
-def _add(sums: list[int], *, sequences: int, steps: int, rows: int, last_rows: int) -> None:
-    sums[0] += 1
-    sums[1] += sequences
-    sums[2] += steps
-    sums[3] += rows
-    sums[4] += sequences * steps
-    sums[5] += last_rows
-    sums[6] += steps * rows
+class _PlainSums:
+    """Mutable sums over calls of one layout, of which nothing is known but the batch sizes."""
 
-
-def _shape(call: list[int] | tuple[int, int]) -> BatchShape:
-    if isinstance(call, list):
-        return BatchShape.from_batch_sizes(call)
-    return BatchShape.rectangle(sequences=call[0], steps=call[1])
-
-
-def _tally(sums: Sequence[int]) -> Tally:
-    """The tally of calls whose true lengths are unknown."""
-    named = dict(zip(_SUMS, sums, strict=True))
-    unknown: dict[str, Any] = dict.fromkeys(("packed_rows", "packed_steps", "packed_last_rows", "packed_step_rows"))
-    return Tally(first_rows=named["sequences"], padded_steps=named["steps"], **named, **unknown)
-
-
-def _all_real(tally: Tally) -> Tally:
-    """The same sums, where every executed row was a real one."""
-    return Tally(
-        **{name: getattr(tally, name) for name in _SUMS},
-        first_rows=tally.first_rows,
-        padded_steps=tally.padded_steps,
-        packed_rows=tally.rows,
-        packed_steps=tally.steps,
-        packed_last_rows=tally.last_rows,
-        packed_step_rows=tally.step_rows,
+    __slots__ = (
+        "calls",
+        "last_rows",
+        "padded_rows",
+        "rows",
+        "sequences",
+        "shrink_rows",
+        "slice_rows",
+        "step_rows",
+        "steps",
     )
+
+    def __init__(self) -> None:
+        self.calls = self.sequences = self.steps = self.rows = self.padded_rows = 0
+        self.last_rows = self.step_rows = self.shrink_rows = self.slice_rows = 0
+
+    def add_packed(self, sizes: list[int]) -> None:
+        sequences, steps, last_rows = sizes[0], len(sizes), sizes[-1]
+        # batch_sizes never grow, so each size but the last is shrunk from exactly once.
+        different = set(sizes)
+        self._add(sequences, steps, sum(sizes), last_rows)
+        self.shrink_rows += sum(different) - last_rows
+        self.slice_rows += (len(different) - 1) * sequences
+
+    def add_padded(self, sequences: int, steps: int) -> None:
+        self._add(sequences, steps, sequences * steps, sequences)
+
+    def _add(self, sequences: int, steps: int, rows: int, last_rows: int) -> None:
+        self.calls += 1
+        self.sequences += sequences
+        self.steps += steps
+        self.rows += rows
+        self.padded_rows += sequences * steps
+        self.last_rows += last_rows
+        self.step_rows += steps * rows
+
+    def tally(self, *, packed: bool) -> Tally:
+        """The tally; for padded calls with their true lengths unknown."""
+        names = ("rows", "steps", "last_rows", "step_rows", "shrink_rows", "slice_rows")
+        real: dict[str, Any] = {name: getattr(self, name) for name in names}
+        equivalent: dict[str, Any] = {f"packed_{name}": value if packed else None for name, value in real.items()}
+        return Tally(
+            calls=self.calls,
+            sequences=self.sequences,
+            padded_rows=self.padded_rows,
+            first_rows=self.sequences,
+            padded_steps=self.steps,
+            **real,
+            **equivalent,
+        )

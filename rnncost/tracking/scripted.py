@@ -15,26 +15,26 @@ _RECURRENT_KERNELS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 _REASON = "scripted: runs inside TorchScript, where no forward hook fires; pass the unscripted module to count it"
 
 
-def find_scripted(model: nn.Module) -> Iterator[Uncounted]:
+def find_scripted(model: nn.Module, *, prefix: str = "") -> Iterator[Uncounted]:
     """Names each scripted module under ``model`` that holds recurrent layers.
 
     The innermost modules that still carry a recurrent layer's name are given. Where
     optimisation has dissolved them, the outermost scripted module is given if its graph
-    calls a recurrent kernel.
+    calls a recurrent kernel. ``prefix`` is put before the names.
     """
     scripted: list[str] = []
-    for name, module in model.named_modules():
+    for name, module in model.named_modules(prefix=prefix):
         if not isinstance(module, torch.jit.ScriptModule) or any(_inside(name, outer) for outer in scripted):
             continue
         scripted.append(name)
-        named = list(_named_recurrent(name, module))
+        named = list(_named_recurrent(module, prefix=name))
         if named:
             yield from named
         elif _calls_recurrent_kernel(module):
             yield Uncounted(name=name or _type_name(module), type_name=_type_name(module), reason=_REASON)
 
 
-def _named_recurrent(prefix: str, scripted: nn.Module) -> Iterator[Uncounted]:
+def _named_recurrent(scripted: nn.Module, *, prefix: str) -> Iterator[Uncounted]:
     for name, module in scripted.named_modules(prefix=prefix):
         type_name = _type_name(module)
         if type_name in _RECURRENT_NAMES:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
 
 import torch
 from torch import nn
 
+from rnncost.counting.lengths import check_lengths
 from rnncost.errors import TrackerStateError, UncountedModuleWarning, UnsupportedModuleError
 from rnncost.reporting.layer import Uncounted
 from rnncost.reporting.report import CostReport, new_versions
+from rnncost.tracking.eye import KernelEye
+from rnncost.tracking.kernels import LogStack
+from rnncost.tracking.lengths import TrueLengths
 from rnncost.tracking.warn import warn
 from rnncost.tracking.watch import ModelWatch, ProcessWatch, Watch
+from rnncost.tracking.watched import Options
 
 
 class CostTracker:
@@ -32,20 +38,65 @@ class CostTracker:
     Args:
         model: the module to watch, itself recurrent or holding recurrent modules; without it,
             every recurrent module that the process calls is watched.
+        lengths: true lengths of the padded batches, as :meth:`set_lengths` takes them.
+        infer_lengths: read true lengths off trailing all-zero steps of padded input. This looks
+            at values and so waits for the device. Where a layer's input has no trailing zeros,
+            the lengths last seen in a batch of the same size hold, else they stay unknown.
+        padded_length: width that the data of packed batches had been padded to, where more than
+            the longest sequence; a ``PackedSequence`` forgets it.
+        backward: count the backward passes that run as well, by hooks on each call's outputs.
+        verify: watch every recurrent kernel too. The report then says whether counted MACs equal
+            those of the kernels, and counts kernels that ran outside any module. Each torch
+            function takes some microseconds longer.
 
     Raises:
         UnsupportedModuleError: if ``model`` is not a ``torch.nn.Module``.
+        LengthsError: if ``lengths`` or ``padded_length`` cannot be; in the forward of a model,
+            if they do not fit its batch.
 
     Warns:
-        UncountedModuleWarning: if the model holds recurrent layers that cannot be counted.
+        UncountedModuleWarning: if recurrent work runs, or is known to, that cannot be counted.
     """
 
-    def __init__(self, model: nn.Module | None = None) -> None:
+    def __init__(
+        self,
+        model: nn.Module | None = None,
+        *,
+        lengths: Iterable[Any] | None = None,
+        infer_lengths: bool = False,
+        padded_length: int | None = None,
+        backward: bool = False,
+        verify: bool = False,
+    ) -> None:
         if model is not None and not isinstance(model, nn.Module):
             raise UnsupportedModuleError(_not_a_module(model))
-        self._watch: Watch = ProcessWatch() if model is None else ModelWatch(model)
+        if padded_length is not None:
+            check_lengths([padded_length], source="padded_length")
+        self._lengths = TrueLengths(infer=infer_lengths, padded_length=padded_length)
+        self._lengths.set(lengths)
+        self._eye = KernelEye(shapes=self._lengths, backward=backward) if verify else None
+        options = Options(
+            backward=backward,
+            shapes=self._lengths,
+            verifier=None if self._eye is None else self._eye.verifier,
+            logs=LogStack() if self._eye is None else self._eye.logs,
+        )
+        self._logs = options.logs
+        self._watch: Watch = ProcessWatch(options) if model is None else ModelWatch(model, options)
         self._active = False
         self._warned: set[Uncounted] = set()
+
+    def set_lengths(self, lengths: Iterable[Any] | None) -> None:
+        """Gives the true lengths of the padded batches that follow; ``None`` makes them unknown again.
+
+        Args:
+            lengths: steps of each sequence of the batch, in any order: a list, a numpy array, or
+                a tensor of integers on any device (which is waited for).
+
+        Raises:
+            LengthsError: naming the value and its position, for anything but integers of at least 1.
+        """
+        self._lengths.set(lengths)
 
     def __enter__(self) -> CostTracker:
         if self._active:
@@ -53,6 +104,8 @@ class CostTracker:
         self._active = True
         try:
             self._watch.install()
+            if self._eye is not None:
+                self._eye.open()
             self._warn_uncounted()
         except BaseException:  # a warning filter may turn the warning into an error
             self._leave()
@@ -67,26 +120,34 @@ class CostTracker:
             self._warn_uncounted()
 
     def _leave(self) -> None:
+        if self._eye is not None:
+            self._eye.close()
+        self._logs.close_all()
         self._watch.remove()
         self._active = False
 
     @property
     def report(self) -> CostReport:
         """What has been counted so far; a snapshot when taken in the middle of a run."""
+        eye = self._eye
         return CostReport(
-            layers=tuple(self._watch.layers()),
-            uncounted=self._watch.uncounted(),
+            layers=(*self._watch.layers(), *(() if eye is None else eye.layers())),
+            uncounted=self._uncounted(),
+            verification=None if eye is None else eye.verifier.result(),
             versions=new_versions(torch=str(torch.__version__)),
         )
 
+    def _uncounted(self) -> tuple[Uncounted, ...]:
+        return (*self._watch.uncounted(), *(() if self._eye is None else self._eye.uncounted()))
+
     def _warn_uncounted(self) -> None:
-        for found in self._watch.uncounted():
+        for found in self._uncounted():
             if found not in self._warned:
                 self._warned.add(found)
                 warn(f"{found}; all totals are partial", UncountedModuleWarning)
 
 
-def analyze(model: nn.Module, *args: Any, **kwargs: Any) -> CostReport:
+def analyze(model: nn.Module, /, *args: Any, **kwargs: Any) -> CostReport:
     """Calls ``model(*args, **kwargs)`` once under a tracker and returns the report.
 
     Gradient mode and training mode are as the caller set them.

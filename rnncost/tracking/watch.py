@@ -10,16 +10,17 @@ from typing import Any, Protocol
 
 import torch
 from torch import nn
-from torch.nn.modules.module import register_module_forward_hook
+from torch.nn.modules import module as torch_module
 from torch.utils.hooks import RemovableHandle
 
-from rnncost.counting.spec import RnnSpec
 from rnncost.reporting.layer import LayerCost, Uncounted
+from rnncost.tracking.fitting import is_recurrent, watch
 from rnncost.tracking.hooks import HookedModule
-from rnncost.tracking.naming import distinct, name_from_callers
-from rnncost.tracking.readers import SizesHook, is_recurrent, read_spec
-from rnncost.tracking.recorder import Recorder
+from rnncost.tracking.naming import distinct, name_from_callers, without_compile_prefix
 from rnncost.tracking.scripted import find_scripted
+from rnncost.tracking.watched import Options, Watched
+
+_ADDED = "it came into the model after the tracker was entered; enter the tracker once the model is complete"
 
 
 class Watch(Protocol):
@@ -31,94 +32,115 @@ class Watch(Protocol):
     def uncounted(self) -> tuple[Uncounted, ...]: ...
 
 
-class _Watched:
-    """One recurrent module: its name, its sizes, and what was recorded of it."""
-
-    __slots__ = ("hook", "name", "recorder", "spec")
-
-    def __init__(self, name: str, spec: RnnSpec) -> None:
-        self.name = name
-        self.spec = spec
-        self.recorder = Recorder(seed=name)
-        self.hook = SizesHook(self.recorder)
-
-    def cost(self) -> LayerCost:
-        calls, samples = self.recorder.snapshot()
-        return LayerCost(name=self.name, spec=self.spec, calls=calls, samples=samples)
-
-
 class ModelWatch:
     """Watches the recurrent modules of one model, in the model's own order."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, options: Options) -> None:
         self._model = model
-        self._watched: dict[nn.Module, _Watched] = {}
+        self._options = options
+        self._watched: dict[nn.Module, Watched] = {}
         self._hooks: list[HookedModule] = []
-        self._uncounted: tuple[Uncounted, ...] = ()
+        self._scripted: tuple[Uncounted, ...] = ()
 
     def install(self) -> None:
-        self._uncounted = tuple(find_scripted(self._model))
+        self._scripted = tuple(find_scripted(self._model))
         for name, module in self._model.named_modules():
-            if is_recurrent(module):
-                watched = self._watched.setdefault(module, _Watched(name or type(module).__name__, read_spec(module)))
-                self._hooks.append(HookedModule(module, watched.hook))
+            if module not in self._watched:
+                watched = watch(without_compile_prefix(name) or type(module).__name__, module, self._options)
+                if watched is not None:
+                    self._watched[module] = watched
+            if module in self._watched:
+                self._watched[module].listen(True)
+                self._hooks.append(HookedModule(module, self._watched[module]))
 
     def remove(self) -> None:
         while self._hooks:
             self._hooks.pop().remove()
+        for watched in self._watched.values():
+            watched.listen(False)
 
     def layers(self) -> Iterator[LayerCost]:
-        return (watched.cost() for watched in self._watched.values())
+        return (cost for watched in self._watched.values() for cost in watched.costs())
 
     def uncounted(self) -> tuple[Uncounted, ...]:
-        return self._uncounted
+        found = [*self._scripted, *(each for watched in self._watched.values() for each in watched.uncounted())]
+        for name, module in self._model.named_modules():
+            if module not in self._watched and is_recurrent(module):
+                found.append(Uncounted(name=name, type_name=type(module).__name__, reason=_ADDED))
+        return tuple(dict.fromkeys(found))
 
 
 class ProcessWatch:
-    """Watches every recurrent module of the process through torch's global forward hook."""
+    """Watches every recurrent module of the process through torch's global forward hooks."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: Options) -> None:
+        self._options = options
         self._lock = threading.Lock()
-        self._handle: RemovableHandle | None = None
+        self._handles: list[RemovableHandle] = []
         # Found by the identity of a module's hook dictionary, which the replicas that
         # DataParallel makes anew for each call share with their original.
-        self._by_identity: dict[int, _Watched] = {}
+        self._by_identity: dict[int, Watched | None] = {}
         self._alive: dict[int, weakref.ref[Any]] = {}
-        self._watched: list[_Watched] = []
+        self._watched: list[Watched] = []
         self._scripted: weakref.WeakSet[nn.Module] = weakref.WeakSet()
         self._uncounted: list[Uncounted] = []
 
     def install(self) -> None:
-        self._handle = register_module_forward_hook(self._on_call, with_kwargs=True)
+        for watched in self._watched:
+            watched.listen(True)
+        self._handles.append(torch_module.register_module_forward_pre_hook(self._enter))
+        self._handles.append(torch_module.register_module_forward_hook(self._leave, with_kwargs=True, always_call=True))
 
     def remove(self) -> None:
-        if self._handle is not None:
-            self._handle.remove()
-            self._handle = None
+        while self._handles:
+            handle = self._handles.pop()
+            handle.remove()
+            # The handle of a global hook does not know of these two.
+            for companions in (
+                torch_module._global_forward_hooks_with_kwargs,
+                torch_module._global_forward_hooks_always_called,
+            ):
+                companions.pop(handle.id, None)
+        for watched in self._watched:
+            watched.listen(False)
 
     def layers(self) -> Iterator[LayerCost]:
         with self._lock:
             watched = tuple(self._watched)
-        return (each.cost() for each in watched)
+        return (cost for each in watched for cost in each.costs())
 
     def uncounted(self) -> tuple[Uncounted, ...]:
         with self._lock:
-            return tuple(dict.fromkeys(self._uncounted))
+            watched, scripted = tuple(self._watched), tuple(self._uncounted)
+        return tuple(dict.fromkeys([*scripted, *(found for each in watched for found in each.uncounted())]))
 
-    def _on_call(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-        if isinstance(module, nn.RNNBase):
-            watched = self._by_identity.get(id(module._forward_hooks)) or self._meet(module)
-            watched.hook(module, args, kwargs, output)
+    def _enter(self, module: nn.Module, args: tuple[Any, ...]) -> None:
+        if is_recurrent(module):
+            watched = self._meet(module)
+            if watched is not None and type(watched).enter is not Watched.enter:
+                watched.enter(module, args, {})
+
+    def _leave(self, module: nn.Module, args: tuple[Any, ...], *kwargs_and_output: Any) -> None:
+        # Torch leaves the keywords out when it calls the hook for a forward that raised.
+        kwargs, output = kwargs_and_output if len(kwargs_and_output) == 2 else ({}, None)
+        if is_recurrent(module):
+            watched = self._meet(module)
+            if watched is not None:
+                watched(module, args, kwargs, output)
         elif isinstance(module, torch.jit.ScriptModule) and module not in self._scripted:
             self._meet_scripted(module)
 
-    def _meet(self, module: nn.Module) -> _Watched:
-        name, spec, hooks = name_from_callers(module), read_spec(module), module._forward_hooks
+    def _meet(self, module: nn.Module) -> Watched | None:
+        hooks = module._forward_hooks
         key = id(hooks)
+        if key in self._by_identity:
+            return self._by_identity[key]
+        name = name_from_callers(module)
         with self._lock:
             if key not in self._by_identity:
-                watched = _Watched(distinct(name, {each.name for each in self._watched}), spec)
-                self._watched.append(watched)
+                watched = watch(distinct(name, taken={each.name for each in self._watched}), module, self._options)
+                if watched is not None:
+                    self._watched.append(watched)
                 self._by_identity[key] = watched
                 self._alive[key] = weakref.ref(hooks, functools.partial(self._forget, key))
             return self._by_identity[key]
@@ -129,7 +151,7 @@ class ProcessWatch:
         self._alive.pop(key, None)
 
     def _meet_scripted(self, module: nn.Module) -> None:
-        found = tuple(find_scripted(module))
+        prefix = name_from_callers(module)
         with self._lock:
             self._scripted.add(module)
-            self._uncounted.extend(found)
+            self._uncounted.extend(find_scripted(module, prefix=prefix))

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rnncost.counting import BatchShape, Tally, check_lengths, parse_lengths
-from rnncost.counting.tally import CallKind, CallTally, merge_calls
+from rnncost.counting.kinds import CallKind
+from rnncost.counting.tally import CallTally, merge_calls
 from rnncost.errors import LengthsError
 from tests.builders import packed_batch
 

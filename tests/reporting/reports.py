@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rnncost.counting import BatchShape, RnnSpec, Tally
+from rnncost.counting.kinds import CallKind
 from rnncost.counting.sample import BatchSample
-from rnncost.counting.tally import CallKind, CallTally
+from rnncost.counting.tally import CallTally
 from rnncost.reporting import CostReport, LayerCost, Uncounted
 
 LSTM = RnnSpec(kind="lstm", input_size=2, hidden_size=3)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from rnncost.counting.opcount import OpCount
-from rnncost.reporting.costs import Costs
+from rnncost.reporting.costs import Costs, CostView
 from rnncost.reporting.report import CostReport
 
 
@@ -18,22 +18,30 @@ class JsonRenderer:
     def render(self, report: CostReport) -> str:
         """The report as JSON text."""
         document = msgspec.to_builtins(report)
-        ordered = {"schema_version": document.pop("schema_version"), "totals": _counts(report.costs), **document}
+        ordered = {
+            "schema_version": document.pop("schema_version"),
+            "partial": report.partial,
+            "totals": _counts(report),
+            **document,
+        }
         for entry, layer in zip(ordered["layers"], report.layers, strict=True):
-            entry["counts"] = _counts(layer.costs)
-        return json.dumps(ordered, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+            entry["counts"] = _counts(layer)
+        return json.dumps(ordered, indent=1, allow_nan=False) + "\n"
 
 
-def _counts(costs: Costs) -> dict[str, Any]:
-    return {
-        "executed": _count(costs.executed),
-        "padded": _count(costs.padded),
-        "packed": None if costs.packed is None else _count(costs.packed),
-        "saved_fraction": costs.saved_fraction,
-        "wasted_fraction": costs.wasted_fraction,
-    }
+def _counts(view: CostView) -> dict[str, Any]:
+    parts = {"total": view.costs, "forward": view.forward, "backward": view.backward}
+    return {name: _layouts(costs) for name, costs in parts.items()}
 
 
-def _count(count: OpCount) -> dict[str, int]:
+def _layouts(costs: Costs) -> dict[str, Any]:
+    names = ("executed", "padded", "packed", "saved", "wasted")
+    counts: dict[str, Any] = {name: _count(getattr(costs, name)) for name in names}
+    return {**counts, "saved_fraction": costs.saved_fraction, "wasted_fraction": costs.wasted_fraction}
+
+
+def _count(count: OpCount | None) -> dict[str, int] | None:
+    if count is None:
+        return None
     named = ("mults", "adds", "macs", "flops")
     return {**{name: getattr(count, name) for name in named}, **msgspec.to_builtins(count)}

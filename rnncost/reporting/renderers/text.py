@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import textwrap
 from typing import TextIO
 
 from rich.box import SIMPLE_HEAD
@@ -12,24 +13,26 @@ from rich.table import Table
 from rich.text import Text
 
 from rnncost.counting.opcount import OpCount
+from rnncost.reporting.costs import Costs
 from rnncost.reporting.layer import LayerCost
 from rnncost.reporting.notes import notes
 from rnncost.reporting.report import CostReport
-from rnncost.units import format_count, format_fraction
+from rnncost.units import format_count, format_fraction, printable
 
 WIDTH = 80
 _UNKNOWN = "?"
+_SOURCES = {"module": "", "subclass": ", subclass", "reader": ", as its reader states", "kernel": ""}
 
 
 class TextRenderer:
     """Draws a report as plain text.
 
     Args:
-        width: columns; 80 by default.
+        width: columns; 80 by default, and never fewer.
     """
 
     def __init__(self, *, width: int = WIDTH) -> None:
-        self._width = width
+        self._width = max(width, WIDTH)
 
     def render(self, report: CostReport) -> str:
         """The report as text without colour."""
@@ -40,20 +43,38 @@ class TextRenderer:
 
 
 def print_report(report: CostReport, file: TextIO | None = None) -> None:
-    """Prints the table: in colour on a terminal, as plain text of 80 columns elsewhere."""
+    """Prints the table: in colour on a terminal, as plain text of 80 columns elsewhere.
+
+    A stream that cannot show a character gets its escape instead.
+    """
     stream = sys.stdout if file is None else file
     console = Console(file=stream)
-    if console.is_terminal:
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    if console.is_terminal and encoding.lower().replace("-", "") == "utf8":
+        console.width = max(console.width, WIDTH)
         console.print(_report(report))
     else:
-        stream.write(TextRenderer().render(report))
+        stream.write(fit_encoding(TextRenderer().render(report), encoding))
+
+
+def fit_encoding(text: str, encoding: str) -> str:
+    """The text with what ``encoding`` lacks drawn otherwise: lines as ``-``, the rest escaped."""
+    try:
+        text.encode(encoding)
+        return text
+    except (UnicodeEncodeError, LookupError):
+        plain = text.translate({ord("─"): "-"})
+        return plain.encode("ascii", "backslashreplace").decode("ascii")
 
 
 def _report(report: CostReport) -> RenderableType:
     parts: list[RenderableType] = [Text(_headline(report), style="bold")]
     if report.layers:
-        parts += [_layer_table(report), _totals_table(report)]
-    parts += [Text(f"* {note}") for note in notes(report)]
+        parts += [_layer_table(report), Text(), _totals_table(report), Text()]
+    for note in notes(report):
+        parts.append(Text(textwrap.fill(f"* {note}", WIDTH, subsequent_indent="  ", break_long_words=True)))
+    for contamination in report.contaminations:
+        parts += [Text(), Text(str(contamination))]
     return Group(*parts)
 
 
@@ -70,7 +91,7 @@ def _headline(report: CostReport) -> str:
 
 def _layer_table(report: CostReport) -> Table:
     table = _table()
-    table.add_column("layer", ratio=1, overflow="fold", min_width=16)
+    table.add_column("layer", ratio=1, overflow="fold")
     for heading in (
         "calls",
         "rows\nexec.",
@@ -83,7 +104,7 @@ def _layer_table(report: CostReport) -> Table:
     ):
         table.add_column(heading, justify="right", no_wrap=True)
     for layer in report.layers:
-        table.add_row(Text(f"{printable(layer.name)}\n{layer.spec}"), *_layer_cells(layer))
+        table.add_row(Text(f"{printable(layer.name)}\n{layer.spec}{_SOURCES[layer.source]}"), *_layer_cells(layer))
     return table
 
 
@@ -97,31 +118,33 @@ def _layer_cells(layer: LayerCost) -> list[str]:
 
 def _totals_table(report: CostReport) -> Table:
     table = _table()
-    table.add_column("total operations" if not report.partial else "total operations (partial)", ratio=1)
+    table.add_column("operations (partial)" if report.partial else "operations", no_wrap=True, min_width=20)
     for heading in ("MACs", "mults", "adds", "activations"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    costs = report.costs
-    for name, count in (
-        ("executed", costs.executed),
-        ("padded", costs.padded),
-        ("packed", costs.packed),
-        ("saved", costs.saved),
-        ("wasted", costs.wasted),
-    ):
-        table.add_row(name, *_total_cells(count))
+        table.add_column(heading, justify="right", no_wrap=True, ratio=1)
+    if report.backward.executed == OpCount():
+        _add_totals(table, "", report.costs)
+    else:
+        for prefix, costs in (("forward ", report.forward), ("backward ", report.backward), ("total ", report.costs)):
+            _add_totals(table, prefix, costs)
     return table
+
+
+def _add_totals(table: Table, prefix: str, costs: Costs) -> None:
+    for name in ("executed", "padded", "packed", "saved", "wasted"):
+        table.add_row(prefix + name, *_total_cells(getattr(costs, name)))
 
 
 def _total_cells(count: OpCount | None) -> list[str]:
     if count is None:
         return [_UNKNOWN] * 4
-    return [f"{number:,}" for number in (count.macs, count.mults, count.adds, count.activations)]
+    return [_exact(number) for number in (count.macs, count.mults, count.adds, count.activations)]
+
+
+def _exact(number: int) -> str:
+    """All digits, where they fit a quarter of the line."""
+    full = f"{number:,}"
+    return full if len(full) <= 14 else format_count(number)
 
 
 def _table() -> Table:
     return Table(box=SIMPLE_HEAD, expand=True, padding=(0, 1, 0, 0), pad_edge=False, header_style="", show_edge=False)
-
-
-def printable(name: str) -> str:
-    """A module's name without characters that would steer a terminal."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in name)

@@ -1,0 +1,73 @@
+"""What padding does to results, as plain data."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rnncost.counting.spec import RnnSpec
+from rnncost.units import printable
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """Padded against packed, for one tensor of one layer and direction.
+
+    Attributes:
+        what: ``output`` at real steps, ``hidden`` final state or ``cell`` final state.
+        layer: index of the layer; outputs are those of the last.
+        direction: ``forward`` or ``reverse``.
+        largest: largest absolute difference.
+        sequences: how many sequences differ by more than the tolerance.
+    """
+
+    what: str
+    layer: int
+    direction: str
+    largest: float
+    sequences: int
+
+    @property
+    def exact(self) -> bool:
+        """Whether no sequence differs."""
+        return self.sequences == 0
+
+
+class Contamination(msgspec.Struct, frozen=True, kw_only=True):
+    """How padding changes what one recurrent layer computes.
+
+    Attributes:
+        name: the layer.
+        spec: its sizes.
+        lengths: lengths of the sequences it was tried on.
+        tolerance: absolute difference up to which floats count as equal.
+        differences: one entry for each tensor, layer and direction.
+        assumed: whether the lengths were made up, since those of the run are unknown.
+    """
+
+    name: str
+    spec: RnnSpec
+    lengths: tuple[int, ...]
+    tolerance: float
+    differences: tuple[Difference, ...]
+    assumed: bool = False
+
+    @property
+    def outputs_exact(self) -> bool:
+        """Whether padded outputs at real steps equal packed ones."""
+        return all(each.exact for each in self.differences if each.what == "output")
+
+    @property
+    def states_exact(self) -> bool:
+        """Whether padded final states equal packed ones."""
+        return all(each.exact for each in self.differences if each.what != "output")
+
+    def __str__(self) -> str:
+        assumed = ", lengths assumed" if self.assumed else ""
+        lines = [
+            f"{printable(self.name)} ({self.spec}), padded against packed on {len(self.lengths)} sequences{assumed}:"
+        ]
+        for each in self.differences:
+            where = f"{each.what}, layer {each.layer}, {each.direction}"
+            verdict = "exact" if each.exact else f"differs by up to {each.largest:.3g} in {each.sequences} sequences"
+            lines.append(f"  {where:<28} {verdict}")
+        lines.append(f"  (exact: within {self.tolerance:.1e})")
+        return "\n".join(lines)

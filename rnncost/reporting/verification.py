@@ -1,0 +1,54 @@
+"""The proof that comes with a report: hooks and kernels compared."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Verification(msgspec.Struct, frozen=True, kw_only=True):
+    """MACs as counted by hooks and as done by the recurrent kernels that ran, forward.
+
+    Attributes:
+        calls: kernel calls that were compared.
+        kernel_macs: their MACs, read off the kernels' own arguments.
+        counted_macs: MACs that were counted for them.
+        reader_macs: MACs of modules that run no recurrent kernel, as their readers state them.
+        unseen_calls: calls of modules that ran where kernels could not be watched.
+        differences: what did not agree.
+    """
+
+    calls: int = 0
+    kernel_macs: int = 0
+    counted_macs: int = 0
+    reader_macs: int = 0
+    unseen_calls: int = 0
+    differences: tuple[str, ...] = ()
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every kernel that was seen is counted exactly."""
+        return not self.differences and self.kernel_macs == self.counted_macs
+
+    def merge(self, other: Verification) -> Verification:
+        """Both comparisons together."""
+        sums = {
+            name: getattr(self, name) + getattr(other, name)
+            for name in ("calls", "kernel_macs", "counted_macs", "reader_macs", "unseen_calls")
+        }
+        return Verification(differences=tuple(dict.fromkeys(self.differences + other.differences)), **sums)
+
+    def __str__(self) -> str:
+        if self.agrees and not self.calls:
+            text = "Not verified: no recurrent kernel was seen"
+        elif self.agrees:
+            text = (
+                f"Verified on {self.calls:,} kernel calls: counted MACs equal the MACs of every recurrent kernel "
+                f"that ran ({self.kernel_macs:,})"
+            )
+        else:
+            text = f"NOT VERIFIED: {'; '.join(self.differences)}"
+        if self.reader_macs:
+            text += f"; {self.reader_macs:,} MACs more are as readers state them"
+        if self.unseen_calls:
+            text += f"; {self.unseen_calls:,} calls ran where kernels cannot be watched"
+        return text + "."

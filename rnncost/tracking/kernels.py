@@ -1,0 +1,269 @@
+"""The second eye: sees the recurrent kernels that modules call, whoever calls them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from types import BuiltinFunctionType
+from typing import Any
+
+import msgspec
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
+
+from rnncost.counting.kinds import BackwardKind, CallKind
+from rnncost.counting.shape import BatchShape
+from rnncost.counting.spec import GATES, Kind, RnnSpec
+from rnncost.tracking.gradients import BackwardCall
+from rnncost.tracking.recorder import Recorder
+from rnncost.tracking.running import untraced
+from rnncost.tracking.wants import call_kind, frozen_weights
+
+_CELL_ENDINGS = ("_cell_dynamic", "_cell")
+_LAYER_ARGUMENTS = ("hx", "params", "has_biases", "num_layers", "dropout", "train", "bidirectional")
+_CELL_ARGUMENTS = ("input", "hx", "w_ih", "w_hh", "b_ih", "b_hh")
+
+
+class KernelCall(msgspec.Struct, frozen=True, kw_only=True):
+    """One call of a recurrent kernel, in sizes.
+
+    Attributes:
+        kernel: its name, as in ``torch.lstm`` or ``torch.gru_cell``.
+        spec: the module that such a call computes.
+        kind: what else decides its cost.
+        shape: its batch.
+        backward: counts its backward, where that is watched.
+    """
+
+    kernel: str
+    spec: RnnSpec
+    kind: CallKind
+    shape: BatchShape
+    backward: BackwardCall | None = None
+
+
+class KernelLog(TorchFunctionMode):
+    """Lists the recurrent kernels that run in this thread while it is open.
+
+    Args:
+        owner: who opened it.
+        stack: the tracker's logs, to which this one is added.
+        shapes: makes the shapes of the batches.
+        recorder_of: where the backward of a call is recorded, given its spec and the kernel's
+            name; without it backwards are not watched.
+
+    Attributes:
+        calls: kernel calls that no hook has claimed yet.
+        claimed: how often a hook claimed calls: how many watched modules ended meanwhile.
+        unreadable: kernels whose arguments could not be understood.
+    """
+
+    def __init__(
+        self,
+        *,
+        owner: object,
+        stack: LogStack,
+        shapes: ShapeReader,
+        recorder_of: Callable[[RnnSpec, str], Recorder] | None = None,
+    ) -> None:
+        super().__init__()
+        self.owner = owner
+        self.calls: list[KernelCall] = []
+        self.claimed = 0
+        self.unreadable: list[str] = []
+        self._stack = stack
+        self._shapes = shapes
+        self._recorder_of = recorder_of
+
+    def open(self) -> None:
+        """Begins to list."""
+        _push_mode(self)  # type: ignore[no-untyped-call]
+        self._stack.logs.append(self)
+
+    def close(self) -> None:
+        """Ends listing, also where modes were entered above this one and not left yet."""
+        if self not in self._stack.logs:
+            return
+        self._stack.logs.remove(self)
+        above = []
+        while (mode := _pop_mode()) is not self:  # type: ignore[no-untyped-call]
+            above.append(mode)
+        for mode in reversed(above):
+            _push_mode(mode)  # type: ignore[no-untyped-call]
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        kernel = kernel_name(func)
+        if kernel is not None:
+            self._note(kernel, args, kwargs or {}, result)
+        return result
+
+    def _note(self, kernel: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        read = _read_cell if "_cell" in kernel else _read_layer
+        try:
+            with untraced():
+                spec, kind, shape, wants = read(kernel, args, kwargs, self._shapes)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+            self.unreadable.append(kernel)
+            return
+        backward = None
+        if self._recorder_of is not None and wants is not None:
+            backward = BackwardCall(recorder=self._recorder_of(spec, kernel), kind=wants, shape=shape)
+            output, *final = result if isinstance(result, tuple) and "_cell" not in kernel else (None, *_tuple(result))
+            backward.watch(output, *final)
+        self.calls.append(KernelCall(kernel=kernel, spec=spec, kind=kind, shape=shape, backward=backward))
+
+    def take(self, count: int) -> list[KernelCall]:
+        """Removes the last ``count`` calls, which somebody else counts, and their backward with them."""
+        taken = [self.calls.pop() for _ in range(min(count, len(self.calls)))]
+        for call in taken:
+            if call.backward is not None:
+                call.backward.cancel()
+        return taken
+
+
+class ShapeReader:
+    """Makes batch shapes of sizes; a tracker that knows true lengths has one that adds them."""
+
+    @property
+    def plain(self) -> bool:
+        """Whether nothing is added, so that sizes may be queued as they are."""
+        return True
+
+    def packed(self, batch_sizes: Sequence[int]) -> BatchShape:
+        """The shape of a packed call."""
+        return BatchShape.from_batch_sizes(batch_sizes)
+
+    def padded(self, sequences: int, steps: int, given: Tensor | None, *, batch_first: bool) -> BatchShape:
+        """The shape of a padded call; ``given`` is its input, where its values may be looked at."""
+        return BatchShape.rectangle(sequences=sequences, steps=steps)
+
+
+class LogStack(threading.local):
+    """The open logs of one tracker in this thread, outermost first."""
+
+    def __init__(self) -> None:
+        self.logs: list[KernelLog] = []
+
+    def claim(self, count: int) -> list[KernelCall]:
+        """Takes the last ``count`` calls out of every open log, since a hook counts them."""
+        taken: list[KernelCall] = []
+        for log in self.logs:
+            taken = log.take(count)
+            log.claimed += 1
+        return taken
+
+    def close(self, owner: object) -> KernelLog | None:
+        """Closes and returns the innermost log of ``owner``."""
+        log = next((log for log in reversed(self.logs) if log.owner is owner), None)
+        if log is not None:
+            log.close()
+        return log
+
+    def close_all(self) -> None:
+        """Closes what an exception left open."""
+        for log in reversed(tuple(self.logs)):
+            log.close()
+
+
+def kernel_name(func: Any) -> str | None:
+    """The name of a recurrent kernel, or ``None`` for any other function."""
+    if isinstance(func, BuiltinFunctionType):
+        return _FUNCTIONS.get(func)
+    if isinstance(func, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+        name = str(func.__name__).split(".")[0]
+        return name if _kind_of(name) is not None else None
+    return None
+
+
+def _kind_of(kernel: str) -> Kind | None:
+    name = kernel.removeprefix("quantized_")
+    for ending in _CELL_ENDINGS:
+        name = name.removesuffix(ending)
+    return next((kind for kind in GATES if kind == name), None)
+
+
+_NAMES = [f"{prefix}{kind}{ending}" for prefix in ("", "quantized_") for kind in GATES for ending in ("", "_cell")]
+# torch.lstm and torch._VF.lstm are one function.
+_FUNCTIONS: dict[Any, str] = {
+    getattr(torch._C._VariableFunctions, name): name
+    for name in _NAMES
+    if hasattr(torch._C._VariableFunctions, name)
+}
+_Read = tuple[RnnSpec, CallKind, BatchShape, BackwardKind | None]
+
+
+def _read_layer(kernel: str, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: ShapeReader) -> _Read:
+    """``(input, hx, params, …, batch_first)`` padded, ``(data, batch_sizes, hx, params, …)`` packed."""
+    packed = "data" in kwargs or (len(args) > 2 and isinstance(args[2 if isinstance(args[1], Tensor) else 1], Tensor))
+    if kernel.endswith("lstm"):
+        packed = "data" in kwargs or isinstance(args[1], Tensor)
+    names = ("data", "batch_sizes", *_LAYER_ARGUMENTS) if packed else ("input", *_LAYER_ARGUMENTS, "batch_first")
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    kind = _kind_of(kernel)
+    assert kind is not None
+    data = given["data" if packed else "input"]
+    state, cell = given["hx"] if kind == "lstm" else (given["hx"], None)
+    hidden = int(state.shape[-1] if cell is None else cell.shape[-1])
+    spec = RnnSpec(
+        kind=kind,
+        input_size=int(data.shape[-1]),
+        hidden_size=hidden,
+        num_layers=given["num_layers"],
+        bias=given["has_biases"],
+        bidirectional=given["bidirectional"],
+        proj_size=int(state.shape[-1]) if int(state.shape[-1]) != hidden else 0,
+    )
+    if packed:
+        shape = shapes.packed(given["batch_sizes"].tolist())
+    else:
+        batch_first = bool(given.get("batch_first", False))
+        sequences, steps = (data.shape[0], data.shape[1]) if batch_first else (data.shape[1], data.shape[0])
+        shape = shapes.padded(int(sequences), int(steps), data, batch_first=batch_first)
+    dropout = given["dropout"] if given["train"] and spec.num_layers > 1 else 0.0
+    called = call_kind(packed=packed, dropout=dropout)
+    weights = () if kernel.startswith("quantized_") else given["params"]
+    return spec, called, shape, _wants(called, data, state, cell, spec, weights)
+
+
+def _read_cell(kernel: str, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: ShapeReader) -> _Read:
+    given = {**dict(zip(_CELL_ARGUMENTS, args, strict=False)), **kwargs}
+    kind = _kind_of(kernel)
+    assert kind is not None
+    data = given["input"]
+    state, cell = given["hx"] if kind == "lstm" else (given["hx"], None)
+    weights = [given.get(name) for name in _CELL_ARGUMENTS[2:]]
+    spec = RnnSpec(
+        kind=kind,
+        input_size=int(data.shape[-1]),
+        hidden_size=int(state.shape[-1]),
+        bias=weights[2] is not None,
+        cell=True,
+    )
+    sequences = int(data.shape[0]) if data.dim() == 2 else 1
+    shape = BatchShape.rectangle(sequences=sequences, steps=1)
+    called = call_kind(packed=False, dropout=0.0)
+    tensors = [weight for weight in weights if isinstance(weight, Tensor)]
+    return spec, called, shape, _wants(called, data, state, cell, spec, tensors)
+
+
+def _wants(
+    called: CallKind, data: Tensor, state: Tensor, cell: Tensor | None, spec: RnnSpec, weights: Sequence[Tensor]
+) -> BackwardKind | None:
+    if not torch.is_grad_enabled() or not weights:
+        return None
+    return BackwardKind(
+        packed=called.packed,
+        dropout_mults=called.dropout_mults,
+        input_grad=data.requires_grad,
+        state_grad=state.requires_grad,
+        cell_grad=cell is not None and cell.requires_grad,
+        frozen=frozen_weights(spec, weights),
+    )
+
+
+def _tuple(result: Any) -> tuple[Any, ...]:
+    return result if isinstance(result, tuple) else (result,)

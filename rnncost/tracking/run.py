@@ -1,0 +1,117 @@
+"""Runs a model over batches under a tracker, as ``rnncost report`` does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+
+from rnncost.counting.shape import BatchShape
+from rnncost.errors import ModelLoadError
+from rnncost.reporting.contamination import Contamination
+from rnncost.reporting.report import CostReport
+from rnncost.tracking import stock
+from rnncost.tracking.contamination import contamination
+from rnncost.tracking.tracker import CostTracker
+
+_CHECKED_SEQUENCES = 32
+
+
+def run_batches(model: nn.Module, batches: Iterable[Any], *, backward: bool = False, verify: bool = True) -> CostReport:
+    """Calls ``model`` on each batch and reports the cost of all.
+
+    Args:
+        model: what to call.
+        batches: each a tensor, a ``PackedSequence``, a tuple of positional arguments or a dict
+            of keyword arguments.
+        backward: run the backward of the outputs' sum too, and count it.
+        verify: watch every kernel on the first batch, and on the others too if work outside any
+            module was found there.
+
+    Raises:
+        ModelLoadError: for a batch of another type, or where nothing can be derived.
+    """
+    eye = CostTracker(model, backward=backward, verify=verify)
+    plain = CostTracker(model, backward=backward)
+    tracker = eye
+    for number, batch in enumerate(batches):
+        if number == 1 and not any(layer.source == "kernel" for layer in eye.report.layers):
+            tracker = plain
+        with tracker:
+            _call(model, batch, number=number, backward=backward)
+    return eye.report if tracker is eye else eye.report.merge(plain.report)
+
+
+def check_layers(model: nn.Module, report: CostReport) -> CostReport:
+    """The report with what padding does to each recurrent layer, on lengths that it saw."""
+    found = tuple(_check_layer(name, module, report) for name, module in _stock_layers(model))
+    return msgspec.structs.replace(report, contaminations=found)
+
+
+def _stock_layers(model: nn.Module) -> Iterator[tuple[str, nn.RNNBase]]:
+    for name, module in model.named_modules():
+        if isinstance(module, nn.RNNBase) and stock.is_stock_layer(module):
+            yield name or type(module).__name__, module
+
+
+def _check_layer(name: str, module: nn.RNNBase, report: CostReport) -> Contamination:
+    shapes = [sample.shape for layer in report.layers if layer.name == name for sample in layer.samples]
+    known = [shape for shape in shapes if shape.length_counts and len(shape.length_counts) > 1]
+    if known:
+        counts = known[0].length_counts or ()
+        lengths = [length for length, number in counts for _ in range(number)]
+        return contamination(module, lengths[:: -(-len(lengths) // _CHECKED_SEQUENCES)], name=name)
+    made_up = contamination(module, _even_lengths(shapes), name=name)
+    return msgspec.structs.replace(made_up, assumed=True)
+
+
+def _even_lengths(shapes: list[BatchShape]) -> list[int]:
+    """Lengths from the longest down, where those of the run are all alike or unknown."""
+    steps = max((shape.steps for shape in shapes), default=8)
+    sequences = min(4, steps)
+    return [steps - index * steps // sequences for index in range(sequences)]
+
+
+def _call(model: nn.Module, batch: Any, *, number: int, backward: bool) -> None:
+    output = _called(model, batch, number)
+    if not backward:
+        return
+    wanted = [tensor for tensor in _tensors(output) if tensor.requires_grad]
+    if not wanted:
+        raise ModelLoadError("--backward: no output of the model requires grad; train parameters, or leave it out")
+    torch.autograd.backward(wanted, [torch.ones_like(tensor) for tensor in wanted])
+    model.zero_grad(set_to_none=True)
+
+
+def _called(model: nn.Module, batch: Any, number: int) -> Any:
+    if isinstance(batch, (Tensor, PackedSequence)):  # a PackedSequence is a tuple too
+        return model(batch)
+    if isinstance(batch, (tuple, list)):
+        return model(*batch)
+    if isinstance(batch, dict) and all(isinstance(key, str) for key in batch):
+        return model(**batch)
+    raise ModelLoadError(
+        f"batch {number} is a {type(batch).__name__}; it must be a tensor, a PackedSequence, a tuple of positional "
+        "arguments or a dict of keyword arguments"
+    )
+
+
+def _tensors(output: Any) -> Iterator[Tensor]:
+    """The tensors in what a model returned, however it is nested."""
+    if isinstance(output, Tensor):
+        yield output
+    elif isinstance(output, PackedSequence):
+        yield output.data
+    elif isinstance(output, Mapping):
+        for value in output.values():
+            yield from _tensors(value)
+    elif isinstance(output, (tuple, list)):
+        for value in output:
+            yield from _tensors(value)
+    elif hasattr(output, "__dataclass_fields__"):
+        for name in output.__dataclass_fields__:
+            yield from _tensors(getattr(output, name))

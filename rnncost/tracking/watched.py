@@ -1,0 +1,82 @@
+"""One module under watch: where its calls are recorded, and what could not be counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+from torch import nn
+
+from rnncost.counting.spec import Spec
+from rnncost.reporting.layer import LayerCost, Source, Uncounted
+from rnncost.tracking.hooks import Hook
+from rnncost.tracking.kernels import LogStack, ShapeReader
+from rnncost.tracking.recorder import Recorder
+from rnncost.tracking.verifier import Verifier
+
+_CREATE_GRAPH = "the backward of a backward (create_graph=True)"
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tracker was asked for.
+
+    Attributes:
+        backward: count backward passes too.
+        shapes: makes batch shapes, with true lengths where they are known.
+        verifier: compares with the kernels that ran, where that is wanted.
+        logs: the tracker's open lists of kernels.
+    """
+
+    backward: bool
+    shapes: ShapeReader
+    verifier: Verifier | None
+    logs: LogStack
+
+
+class Watched(Hook):
+    """Records the calls of one module. Subclasses read them."""
+
+    source: Source = "module"
+
+    def __init__(self, name: str, module: nn.Module, spec: Spec | None, options: Options) -> None:
+        self.name = name
+        self._type_name = type(module).__name__
+        self._options = options
+        self._recorders: dict[Spec, Recorder] = {}
+        self._reasons: dict[str, None] = {}
+        if spec is not None:
+            self.recorder(spec)
+
+    def recorder(self, spec: Spec) -> Recorder:
+        """Where calls of this spec are recorded."""
+        if spec not in self._recorders:
+            self._recorders[spec] = Recorder(seed=self.name)
+        return self._recorders[spec]
+
+    def listen(self, on: bool) -> None:
+        """Counts backward passes from now on, or no longer."""
+        for recorder in self._recorders.values():
+            recorder.listening = on
+
+    def miss(self, reason: str) -> None:
+        """Notes work of this module that could not be counted."""
+        self._reasons[reason] = None
+
+    def costs(self) -> Iterator[LayerCost]:
+        """What was recorded: one layer for each spec that the module ran as."""
+        for spec, recorder in self._recorders.items():
+            yield LayerCost(
+                name=self.name,
+                spec=spec,
+                source=self.source,
+                calls=recorder.calls(),
+                backward_calls=recorder.backwards(),
+                samples=recorder.samples(),
+            )
+
+    def uncounted(self) -> Iterator[Uncounted]:
+        """What could not be counted, and why."""
+        reasons = dict(self._reasons)
+        if any(recorder.create_graph for recorder in self._recorders.values()):
+            reasons[_CREATE_GRAPH] = None
+        return (Uncounted(name=self.name, type_name=self._type_name, reason=reason) for reason in reasons)

@@ -1,0 +1,219 @@
+"""The backward passes that really ran: none more, none less, and exactly what they did."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
+from torch.utils.checkpoint import checkpoint
+
+import rnncost
+from rnncost.counting import OpCount, RnnSpec
+from tests.builders import build_module, packed_batch, padded_batch
+from tests.oracle import dispatched, same_operations
+from tests.tracking.models import Tagger
+
+LENGTHS = (5, 4, 4, 1)
+SPECS = [
+    RnnSpec(kind="lstm", input_size=3, hidden_size=4, num_layers=2, bidirectional=True),
+    RnnSpec(kind="lstm", input_size=3, hidden_size=4, proj_size=2),
+    RnnSpec(kind="gru", input_size=3, hidden_size=4, num_layers=2),
+    RnnSpec(kind="rnn_tanh", input_size=3, hidden_size=4, bidirectional=True, bias=False),
+]
+
+
+def tensors(result: Any, through: str) -> list[Tensor]:
+    output, final = result
+    state, cell = final if isinstance(final, tuple) else (final, final)
+    chosen = {"output": output.data if isinstance(output, PackedSequence) else output, "state": state, "cell": cell}
+    return [chosen[name] for name in through.split("+")]
+
+
+def backward(result: Any, through: str = "output") -> None:
+    reached = tensors(result, through)
+    torch.autograd.backward(reached, [torch.empty_like(tensor) for tensor in reached])
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=str)
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("through", ["output", "state", "output+state"])
+@pytest.mark.parametrize(("input_grad", "state_grad"), list(itertools.product([False, True], repeat=2)))
+def test_a_training_step_equals_what_was_dispatched(
+    spec: RnnSpec, packed: bool, through: str, input_grad: bool, state_grad: bool
+) -> None:
+    module = build_module(spec)
+    batch: Any = (packed_batch if packed else padded_batch)(LENGTHS, 3)
+    (batch.data if packed else batch).requires_grad_(input_grad)
+    layers = spec.num_layers * spec.directions
+    hidden = torch.zeros(layers, len(LENGTHS), spec.output_size, requires_grad=state_grad)
+    cell = torch.zeros(layers, len(LENGTHS), spec.hidden_size, requires_grad=state_grad)
+    with rnncost.CostTracker(module, backward=True) as tracker, dispatched() as ops:
+        result = module(batch, (hidden, cell) if spec.kind == "lstm" else hidden)
+        ops.count = OpCount()
+        backward(result, through)
+    assert same_operations(tracker.report.backward.executed, ops.count)
+    assert tracker.report.costs.executed == tracker.report.forward.executed + tracker.report.backward.executed
+
+
+def calls(report: rnncost.CostReport) -> int:
+    return sum(call.backward.calls for layer in report.layers for call in layer.backward_calls)
+
+
+def test_each_call_counts_once_however_the_gradient_comes() -> None:
+    module = nn.LSTM(3, 4)
+    for through in ("output", "state", "cell", "output+state+cell"):
+        with rnncost.CostTracker(module, backward=True) as tracker:
+            backward(module(packed_batch(LENGTHS, 3)), through)
+        assert calls(tracker.report) == 1
+
+
+def test_what_did_not_run_does_not_count() -> None:
+    module, batch = nn.GRU(3, 4), padded_batch(LENGTHS, 3)
+    with rnncost.CostTracker(module, backward=True) as tracker:
+        with torch.no_grad():
+            module(batch)
+        module(batch)  # took no part in any loss
+        module(batch)[0].detach().sum()
+        assert calls(tracker.report) == 0
+        backward(module(batch))
+        kept = module(batch)
+    backward(kept)  # after the tracker was left
+    assert calls(tracker.report) == 1
+    assert tracker.report.layers[0].tally.calls == 5
+
+
+def test_a_repeated_backward_counts_again() -> None:
+    module = nn.GRU(3, 4)
+    with rnncost.CostTracker(module, backward=True) as tracker:
+        loss = module(padded_batch(LENGTHS, 3))[0].sum()
+        loss.backward(retain_graph=True)
+        loss.backward(retain_graph=True)
+        torch.autograd.grad(loss, list(module.parameters()))
+    assert calls(tracker.report) == 3
+
+
+def test_frozen_weights_cost_nothing() -> None:
+    module = nn.GRU(3, 4)
+    module.weight_ih_l0.requires_grad_(False)
+    module.bias_hh_l0.requires_grad_(False)
+    batch = packed_batch(LENGTHS, 3)
+    with rnncost.CostTracker(module, backward=True) as tracker, dispatched() as ops:
+        result = module(batch)
+        ops.count = OpCount()
+        backward(result)
+    assert tracker.report.layers[0].backward_calls[0].kind.frozen == ("bias_hh_l0", "weight_ih_l0")
+    assert same_operations(tracker.report.backward.executed, ops.count)
+
+
+def test_gradients_of_weights_that_serve_twice_are_summed() -> None:
+    module = nn.RNN(3, 3)
+    batch = padded_batch(LENGTHS, 3)
+    with rnncost.CostTracker(module, backward=True) as tracker, dispatched() as ops:
+        first, _ = module(batch)
+        second, _ = module(first)
+        ops.count = OpCount()
+        torch.autograd.backward([second], [torch.empty_like(second)])
+    assert same_operations(tracker.report.backward.executed, ops.count)
+    assert sum(call.backward.passes for call in tracker.report.layers[0].backward_calls) == 1
+
+
+def test_a_loop_of_cells_equals_what_was_dispatched() -> None:
+    for cell, state in ((nn.RNNCell(3, 4), None), (nn.GRUCell(3, 4), None), (nn.LSTMCell(3, 4), None)):
+        x = torch.randn(5, 2, 3).unbind()
+        with rnncost.CostTracker(cell, backward=True) as tracker, dispatched() as ops:
+            for step in x:
+                state = cell(step, state)
+            hidden = state[0] if isinstance(state, tuple) else state
+            forward = ops.count
+            ops.count = OpCount()
+            assert hidden is not None
+            torch.autograd.backward([hidden], [torch.empty_like(hidden)])
+        assert same_operations(tracker.report.forward.executed, forward)
+        counted = tracker.report.backward.executed
+        if isinstance(cell, nn.LSTMCell):
+            # The bound that BackwardCall documents: the last cell state, which nobody used.
+            counted -= OpCount(accumulate_adds=2 * 4)
+        assert same_operations(counted, ops.count), cell
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_recomputation_is_executed_work_and_named(reentrant: bool) -> None:
+    module = nn.GRU(3, 4)
+    x = padded_batch(LENGTHS, 3).requires_grad_(True)
+    with rnncost.CostTracker(module, backward=True) as tracker:
+        output = checkpoint(lambda given: module(given)[0], x, use_reentrant=reentrant)
+        assert isinstance(output, Tensor)
+        output.sum().backward()
+    layer = tracker.report.layers[0]
+    assert (layer.tally.calls, layer.recomputed_calls, calls(tracker.report)) == (2, 1, 1)
+    assert "Recomputed in the backward pass" in _text(tracker.report)
+
+
+def test_a_backward_of_a_backward_is_named_not_guessed() -> None:
+    module = nn.GRU(3, 4)
+    x = padded_batch(LENGTHS, 3).requires_grad_(True)
+    with pytest.warns(rnncost.errors.UncountedModuleWarning, match="create_graph"):  # noqa: SIM117
+        with rnncost.CostTracker(module, backward=True) as tracker:
+            torch.autograd.grad(module(x)[0].sum(), x, create_graph=True)
+    assert tracker.report.partial
+
+
+def test_gradients_and_random_state_do_not_change() -> None:
+    torch.manual_seed(0)
+    model, x = Tagger(), torch.randn(3, 6, 3)
+    results = []
+    for tracked in (False, True):
+        model.zero_grad()
+        torch.manual_seed(1)
+        with rnncost.CostTracker(model if tracked else nn.Identity(), backward=True, verify=tracked):
+            model(x, [6, 2, 3]).sum().backward()
+        results.append([torch.random.get_rng_state(), *(weight.grad for weight in model.parameters())])
+    assert all(torch.equal(one, other) for one, other in zip(*results, strict=True))
+
+
+def test_a_failing_backward_counts_what_arrived() -> None:
+    module = nn.GRU(3, 4)
+    x = padded_batch(LENGTHS, 3).requires_grad_(True)
+
+    def fail(grad: Tensor) -> None:
+        raise RuntimeError("in backward")
+
+    with rnncost.CostTracker(module, backward=True) as tracker:
+        x2 = x * 1
+        x2.register_hook(fail)
+        output, _ = module(x2)
+        with pytest.raises(RuntimeError, match="in backward"):
+            output.sum().backward()
+    assert calls(tracker.report) == 1
+
+
+def test_the_quadratic_part_of_packing_is_named_where_it_matters() -> None:
+    module = nn.RNN(1, 1)
+    with rnncost.CostTracker(module, backward=True) as tracker:
+        backward(module(packed_batch([60, 59], 1)))
+    layer = tracker.report.layers[0]
+    rows, steps = 119, 60
+    assert layer.slicing_adds == (steps - 1) * rows * 1
+    assert "come of slicing packed data" in _text(tracker.report)
+    # Packing saved rows and cost additions: both are shown.
+    assert tracker.report.backward.saved.adds < 0
+
+
+def test_data_parallel_threads_lose_no_backward() -> None:
+    module = nn.GRU(3, 4)
+    with rnncost.CostTracker(module, backward=True) as tracker:
+        for _ in range(50):
+            outputs = [module(padded_batch(LENGTHS, 3))[0] for _ in range(4)]
+            torch.stack(outputs).sum().backward()
+    assert calls(tracker.report) == 200
+    assert sum(call.backward.passes for call in tracker.report.layers[0].backward_calls) == 50
+
+
+def _text(report: rnncost.CostReport) -> str:
+    from rnncost.reporting.renderers.text import TextRenderer
+
+    return " ".join(TextRenderer().render(report).split())
