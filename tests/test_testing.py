@@ -34,7 +34,6 @@ def test_limits_that_hold_exactly() -> None:
             r"17.2 % of the executed mults wasted.*\n  dec \(GRU 2x3\): 37.5 %",
         ),
         (testing.assert_max_wasted, report(padded_layer("dec", 2, 4)), 1, r"unknown.*\n  dec .*unknown lengths"),
-        (testing.assert_min_saved, CostReport(), 0, "no recurrent layer ran"),
         (testing.assert_max_macs, report(uncounted=(SCRIPTED,)), 1, r"cannot be guaranteed.*\n  vad.rnn"),
         (testing.assert_max_wasted, report(uncounted=(SCRIPTED,)), 1, "cannot be guaranteed"),
     ],
@@ -54,6 +53,30 @@ def test_only_the_first_layers_are_listed() -> None:
     assert lines[-1] == "  and 3 more"
 
 
-def test_a_limit_that_cannot_be_read() -> None:
+@pytest.mark.parametrize(
+    ("check", "limit"),
+    [
+        (testing.assert_min_saved, "30"),
+        (testing.assert_min_saved, 30),
+        (testing.assert_min_saved, -1),
+        (testing.assert_max_wasted, 5),
+        (testing.assert_max_wasted, float("nan")),
+        (testing.assert_max_wasted, None),
+        (testing.assert_max_wasted, True),
+        (testing.assert_max_macs, float("inf")),
+        (testing.assert_max_macs, 1.5),
+        (testing.assert_max_macs, -1),
+    ],
+)
+def test_limits_that_cannot_be(check: object, limit: object) -> None:
     with pytest.raises(UnitError):
-        testing.assert_min_saved(SAVING, "30")
+        check(SAVING, limit)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("check", "limit"),
+    [(testing.assert_min_saved, 0), (testing.assert_max_wasted, 1), (testing.assert_max_macs, 10**9)],
+)
+def test_a_report_of_nothing_guards_nothing(check: object, limit: object) -> None:
+    with pytest.raises(RegressionError, match="no recurrent layer ran"):
+        check(CostReport(), limit)  # type: ignore[operator]

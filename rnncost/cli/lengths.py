@@ -36,14 +36,25 @@ def read_lengths(text: str) -> tuple[int, ...]:
     """
     if not text.strip(_LENGTHS):
         return parse_lengths(text)
-    try:
-        if Path(text).exists():
+    if _is_there(text):
+        try:
             return parse_lengths(Path(text).read_text(encoding="utf-8-sig"), source=text)
-    except (OSError, UnicodeDecodeError) as error:
-        raise LengthsError(f"{text:.80}: cannot be read as a file of lengths: {error}") from None
-    if "," in text or text[:1].isdigit():
+        except (OSError, UnicodeDecodeError) as error:
+            raise LengthsError(f"{_short(text)}: cannot be read as a file of lengths: {error}") from None
+    if "," in text or not text.strip(_LENGTHS + "."):
         return parse_lengths(text)
-    raise LengthsError(f"{text:.80}: neither a file nor lengths such as 9,8,6")
+    raise LengthsError(f"{_short(text)}: neither a file nor lengths such as 9,8,6")
+
+
+def _is_there(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except OSError:  # too long for a path
+        return False
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:197]}..."
 
 
 def _can_show(characters: str, encoding: str) -> bool:

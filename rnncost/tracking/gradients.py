@@ -8,9 +8,11 @@ import msgspec
 import torch
 from torch import Tensor
 
-from rnncost.counting.kinds import BackwardKind
+from rnncost.counting.kinds import BackwardKind, CallKind
 from rnncost.counting.shape import BatchShape
+from rnncost.counting.spec import RnnSpec
 from rnncost.tracking.recorder import Recorder
+from rnncost.tracking.wants import CELL, INPUT, STATE, Given
 
 
 class BackwardCall:
@@ -22,15 +24,18 @@ class BackwardCall:
 
     Args:
         recorder: where each backward is added.
-        kind: what wants gradients; what they come through is seen when they arrive.
+        spec: the module.
+        called: the kind of the forward call.
         shape: the batch of the call.
+        given: the tensors of the call, from which is read what wants gradients.
     """
 
-    __slots__ = ("_cancelled", "_kind", "_recorder", "_shape")
+    __slots__ = ("_cancelled", "_kind", "_nodes", "_recorder", "_shape")
 
-    def __init__(self, *, recorder: Recorder, kind: BackwardKind, shape: BatchShape) -> None:
+    def __init__(self, *, recorder: Recorder, spec: RnnSpec, called: CallKind, shape: BatchShape, given: Given) -> None:
         self._recorder = recorder
-        self._kind = kind
+        self._kind = given.backward_kind(spec, called)
+        self._nodes = given.gradient_nodes(spec)
         self._shape = shape
         self._cancelled = False
 
@@ -53,15 +58,36 @@ class BackwardCall:
         if torch.is_grad_enabled():
             self._recorder.create_graph = True
         backward_pass = torch._C._current_graph_task_id()
-        if self._recorder.arrive(self, backward_pass, way):
+        if self._recorder.arrive(self, backward_pass, way, self._left_out()):
             # All ways in have been used when the pass ends, not before.
             engine: Any = torch.autograd.Variable._execution_engine
             engine.queue_callback(lambda: self._recorder.finish(self, backward_pass))
 
-    def reading(self, ways: frozenset[int]) -> tuple[BackwardKind, BatchShape]:
-        """The kind of a backward that came through ``ways``, and the batch."""
+    def reading(self, ways: frozenset[int], left_out: frozenset[str]) -> tuple[BackwardKind, BatchShape]:
+        """The kind of a backward that came through ``ways`` and left some gradients out, and the batch."""
+        kind = self._kind
         through = {name: way in ways for way, name in enumerate(("through_output", "through_state", "through_cell"))}
-        return msgspec.structs.replace(self._kind, **through), self._shape
+        weights = left_out - {INPUT, STATE, CELL}
+        reading = msgspec.structs.replace(
+            kind,
+            input_grad=kind.input_grad and INPUT not in left_out,
+            state_grad=kind.state_grad and STATE not in left_out,
+            cell_grad=kind.cell_grad and CELL not in left_out,
+            frozen=tuple(sorted({*kind.frozen, *weights})),
+            **through,
+        )
+        return reading, self._shape
+
+    def _left_out(self) -> frozenset[str]:
+        """What wants a gradient and gets none in the pass that is running."""
+        return frozenset(name for name, node in self._nodes.items() if not _runs(node))
+
+
+def _runs(node: Any) -> bool:
+    try:
+        return bool(torch._C._will_engine_execute_node(node))
+    except RuntimeError:  # a leaf whose gradient torch.autograd.grad returns
+        return True
 
 
 class _Arrival:

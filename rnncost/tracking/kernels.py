@@ -9,16 +9,16 @@ from typing import Any
 
 import msgspec
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
 
-from rnncost.counting.kinds import BackwardKind, CallKind
+from rnncost.counting.kinds import CallKind
 from rnncost.counting.shape import BatchShape
 from rnncost.counting.spec import GATES, Kind, RnnSpec
 from rnncost.tracking.gradients import BackwardCall
 from rnncost.tracking.recorder import Recorder
 from rnncost.tracking.running import untraced
-from rnncost.tracking.wants import call_kind, frozen_weights
+from rnncost.tracking.wants import Given, call_kind
 
 _CELL_ENDINGS = ("_cell_dynamic", "_cell")
 _LAYER_ARGUMENTS = ("hx", "params", "has_biases", "num_layers", "dropout", "train", "bidirectional")
@@ -49,6 +49,7 @@ class KernelLog(TorchFunctionMode):
     Args:
         owner: who opened it.
         stack: the tracker's logs, to which this one is added.
+        covers: the module whose reader states all the work that the log lists, if one does.
         shapes: makes the shapes of the batches.
         recorder_of: where the backward of a call is recorded, given its spec and the kernel's
             name; without it backwards are not watched.
@@ -64,6 +65,7 @@ class KernelLog(TorchFunctionMode):
         *,
         owner: object,
         stack: LogStack,
+        covers: nn.Module | None = None,
         shapes: ShapeReader,
         recorder_of: Callable[[RnnSpec, str], Recorder] | None = None,
     ) -> None:
@@ -71,6 +73,7 @@ class KernelLog(TorchFunctionMode):
         self.owner = owner
         self.calls: list[KernelCall] = []
         self.claimed = 0
+        self.covers = covers
         self.unreadable: list[str] = []
         self._stack = stack
         self._shapes = shapes
@@ -105,13 +108,14 @@ class KernelLog(TorchFunctionMode):
         read = _read_cell if "_cell" in kernel else _read_layer
         try:
             with untraced():
-                spec, kind, shape, wants = read(kernel, args, kwargs, self._shapes)
+                spec, kind, shape, given = read(kernel, args, kwargs, self._shapes)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
             self.unreadable.append(kernel)
             return
         backward = None
-        if self._recorder_of is not None and wants is not None:
-            backward = BackwardCall(recorder=self._recorder_of(spec, kernel), kind=wants, shape=shape)
+        if self._recorder_of is not None and torch.is_grad_enabled() and given.weights:
+            recorder = self._recorder_of(spec, kernel)
+            backward = BackwardCall(recorder=recorder, spec=spec, called=kind, shape=shape, given=given)
             output, *final = result if isinstance(result, tuple) and "_cell" not in kernel else (None, *_tuple(result))
             backward.watch(output, *final)
         self.calls.append(KernelCall(kernel=kernel, spec=spec, kind=kind, shape=shape, backward=backward))
@@ -156,6 +160,10 @@ class LogStack(threading.local):
             log.claimed += 1
         return taken
 
+    def covered(self, module: nn.Module) -> bool:
+        """Whether an outer module's reader states the work of ``module`` too."""
+        return any(log.covers is not None and log.covers is not module for log in self.logs)
+
     def close(self, owner: object) -> KernelLog | None:
         """Closes and returns the innermost log of ``owner``."""
         log = next((log for log in reversed(self.logs) if log.owner is owner), None)
@@ -189,11 +197,9 @@ def _kind_of(kernel: str) -> Kind | None:
 _NAMES = [f"{prefix}{kind}{ending}" for prefix in ("", "quantized_") for kind in GATES for ending in ("", "_cell")]
 # torch.lstm and torch._VF.lstm are one function.
 _FUNCTIONS: dict[Any, str] = {
-    getattr(torch._C._VariableFunctions, name): name
-    for name in _NAMES
-    if hasattr(torch._C._VariableFunctions, name)
+    getattr(torch._C._VariableFunctions, name): name for name in _NAMES if hasattr(torch._C._VariableFunctions, name)
 }
-_Read = tuple[RnnSpec, CallKind, BatchShape, BackwardKind | None]
+_Read = tuple[RnnSpec, CallKind, BatchShape, Given]
 
 
 def _read_layer(kernel: str, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: ShapeReader) -> _Read:
@@ -226,7 +232,7 @@ def _read_layer(kernel: str, args: tuple[Any, ...], kwargs: dict[str, Any], shap
     dropout = given["dropout"] if given["train"] and spec.num_layers > 1 else 0.0
     called = call_kind(packed=packed, dropout=dropout)
     weights = () if kernel.startswith("quantized_") else given["params"]
-    return spec, called, shape, _wants(called, data, state, cell, spec, weights)
+    return spec, called, shape, Given(data=data, state=state, cell=cell, weights=weights)
 
 
 def _read_cell(kernel: str, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: ShapeReader) -> _Read:
@@ -247,22 +253,7 @@ def _read_cell(kernel: str, args: tuple[Any, ...], kwargs: dict[str, Any], shape
     shape = BatchShape.rectangle(sequences=sequences, steps=1)
     called = call_kind(packed=False, dropout=0.0)
     tensors = [weight for weight in weights if isinstance(weight, Tensor)]
-    return spec, called, shape, _wants(called, data, state, cell, spec, tensors)
-
-
-def _wants(
-    called: CallKind, data: Tensor, state: Tensor, cell: Tensor | None, spec: RnnSpec, weights: Sequence[Tensor]
-) -> BackwardKind | None:
-    if not torch.is_grad_enabled() or not weights:
-        return None
-    return BackwardKind(
-        packed=called.packed,
-        dropout_mults=called.dropout_mults,
-        input_grad=data.requires_grad,
-        state_grad=state.requires_grad,
-        cell_grad=cell is not None and cell.requires_grad,
-        frozen=frozen_weights(spec, weights),
-    )
+    return spec, called, shape, Given(data=data, state=state, cell=cell, weights=tensors)
 
 
 def _tuple(result: Any) -> tuple[Any, ...]:

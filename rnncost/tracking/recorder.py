@@ -22,7 +22,7 @@ _PRIORITY_BITS = 53
 class Readable(Protocol):
     """A call whose backward is awaited."""
 
-    def reading(self, ways: frozenset[int]) -> tuple[BackwardKind, BatchShape]:
+    def reading(self, ways: frozenset[int], left_out: frozenset[str]) -> tuple[BackwardKind, BatchShape]:
         """The kind of a backward whose gradient came through ``ways``, and the batch."""
 
 
@@ -44,7 +44,7 @@ class Recorder:
         self._padded = _PlainSums()
         self.listening = True
         self.create_graph = False
-        self._arrivals: dict[tuple[Readable, int], frozenset[int]] = {}
+        self._arrivals: dict[tuple[Readable, int], tuple[frozenset[int], frozenset[str]]] = {}
         self._last_pass = -1
         self._forward: dict[CallKind, Tally] = {}
         self._backward: dict[BackwardKind, Tally] = {}
@@ -58,21 +58,21 @@ class Recorder:
             self._forward[kind] = self._forward.get(kind, Tally()) + Tally.of(shape)
             self._sample(shape)
 
-    def arrive(self, call: Readable, backward_pass: int, way: int) -> bool:
+    def arrive(self, call: Readable, backward_pass: int, way: int, left_out: frozenset[str]) -> bool:
         """Notes that a gradient arrived; returns whether it is the call's first in this pass."""
         with self._lock:
-            first = (call, backward_pass) not in self._arrivals
-            ways = self._arrivals.get((call, backward_pass), frozenset())
-            self._arrivals[call, backward_pass] = ways | {way}
-            return first
+            before = self._arrivals.get((call, backward_pass))
+            ways = frozenset() if before is None else before[0]
+            self._arrivals[call, backward_pass] = (ways | {way}, left_out)
+            return before is None
 
     def finish(self, call: Readable, backward_pass: int) -> None:
         """Adds one backward of ``call``, once its pass has ended."""
         with self._lock:
-            ways = self._arrivals.pop((call, backward_pass), None)
-            if ways is None:
+            arrival = self._arrivals.pop((call, backward_pass), None)
+            if arrival is None:
                 return
-            kind, shape = call.reading(ways)
+            kind, shape = call.reading(*arrival)
             one = Tally(passes=int(backward_pass != self._last_pass)) + Tally.of(shape)
             self._last_pass = backward_pass
             self._backward[kind] = self._backward.get(kind, Tally()) + one

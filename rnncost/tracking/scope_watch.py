@@ -27,7 +27,13 @@ class _Scope(Watched):
 
     def enter(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         options = self._options
-        KernelLog(owner=self, stack=options.logs, shapes=options.shapes, recorder_of=self._recorder_of()).open()
+        KernelLog(
+            owner=self,
+            stack=options.logs,
+            covers=module if self.source == "reader" else None,
+            shapes=options.shapes,
+            recorder_of=self._recorder_of(),
+        ).open()
 
     def _recorder_of(self) -> Callable[[RnnSpec, str], Recorder] | None:
         return None
@@ -62,9 +68,11 @@ class SubclassWatch(_Scope):
 
     def costs(self) -> Iterator[LayerCost]:
         """What was recorded; the declared module without calls where nothing was."""
-        if not self._recorders and not self._reasons and self._declared is not None:
+        # A kernel that a child's hook claimed leaves an empty recorder behind.
+        ran = [cost for cost in super().costs() if cost.calls]
+        if not ran and not self._reasons and self._declared is not None:
             yield LayerCost(name=self.name, spec=self._declared, source=self.source)
-        yield from super().costs()
+        yield from ran
 
 
 class ReaderWatch(_Scope):

@@ -7,11 +7,11 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from rnncost.counting.kinds import BackwardKind, CallKind
+from rnncost.counting.kinds import CallKind
 from rnncost.counting.shape import BatchShape
 from rnncost.counting.spec import Kind, RnnSpec
 from rnncost.tracking.kernels import ShapeReader
-from rnncost.tracking.wants import call_kind, frozen_weights
+from rnncost.tracking.wants import Given, call_kind
 
 _KINDS: dict[str, Kind] = {"LSTM": "lstm", "GRU": "gru", "RNN_TANH": "rnn_tanh", "RNN_RELU": "rnn_relu"}
 _FORWARDS = {nn.LSTM.forward, nn.GRU.forward, nn.RNN.forward}
@@ -55,8 +55,8 @@ def read_spec(module: nn.Module) -> RnnSpec | None:
 
 def read_layer(
     module: nn.Module, spec: RnnSpec, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: ShapeReader
-) -> tuple[CallKind, BatchShape, BackwardKind]:
-    """One call of a layer: its kind, its batch, and what wants gradients.
+) -> tuple[CallKind, BatchShape, Given]:
+    """One call of a layer: its kind, its batch, and its tensors.
 
     The input is a ``PackedSequence``, ``(T, B, I)``, ``(B, T, I)`` with ``batch_first``, or
     ``(T, I)`` without a batch.
@@ -70,35 +70,23 @@ def read_layer(
     training = module.training and spec.num_layers > 1
     kind = call_kind(packed=packed, dropout=module.dropout if training else 0.0)  # type: ignore[arg-type]
     state, cell = _states(args[1] if len(args) > 1 else kwargs.get("hx"))
-    wants = BackwardKind(
-        packed=packed,
-        unsorted=packed and given.sorted_indices is not None,
-        dropout_mults=kind.dropout_mults,
-        input_grad=data.requires_grad,
-        state_grad=state is not None and state.requires_grad,
-        cell_grad=cell is not None and cell.requires_grad,
-        frozen=frozen_weights(spec, getattr(module, "_flat_weights", ())),
-    )
-    return kind, shape, wants
+    weights: Any = getattr(module, "_flat_weights", ())
+    unsorted = packed and given.sorted_indices is not None
+    return kind, shape, Given(data=data, state=state, cell=cell, weights=weights, unsorted=unsorted)
 
 
 def read_cell(
     module: nn.Module, spec: RnnSpec, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[CallKind, BatchShape, BackwardKind]:
+) -> tuple[CallKind, BatchShape, Given]:
     """One call of a cell on ``(B, I)`` or ``(I,)``: one step, of true lengths nobody knows."""
     given: Tensor = args[0] if args else kwargs["input"]
     sequences = given.shape[0] if given.dim() == 2 else 1
     kind = call_kind(packed=False, dropout=0.0)
     state, cell = _states(args[1] if len(args) > 1 else kwargs.get("hx"))
     weights = [getattr(module, name, None) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
-    wants = BackwardKind(
-        packed=False,
-        input_grad=given.requires_grad,
-        state_grad=state is not None and state.requires_grad,
-        cell_grad=cell is not None and cell.requires_grad,
-        frozen=frozen_weights(spec, [weight for weight in weights if isinstance(weight, Tensor)]),
-    )
-    return kind, BatchShape.rectangle(sequences=sequences, steps=1), wants
+    tensors = [weight for weight in weights if isinstance(weight, Tensor)]
+    shape = BatchShape.rectangle(sequences=sequences, steps=1)
+    return kind, shape, Given(data=given, state=state, cell=cell, weights=tensors)
 
 
 def output_tensors(output: Any, *, cell: bool) -> tuple[Tensor | None, Tensor | None, Tensor | None]:

@@ -61,9 +61,9 @@ class StockWatch(Watched):
             return  # the forward raised, and its kernel did not finish
         with untraced():
             if self._spec.cell:
-                kind, shape, wants = stock.read_cell(module, self._spec, args, kwargs)
+                kind, shape, given = stock.read_cell(module, self._spec, args, kwargs)
             else:
-                kind, shape, wants = stock.read_layer(module, self._spec, args, kwargs, self._options.shapes)
+                kind, shape, given = stock.read_layer(module, self._spec, args, kwargs, self._options.shapes)
         if type(shape.sequences) is not int or type(shape.steps) is not int:
             return  # a symbolic size: torch.export traces, nothing runs
         self._main.add(kind, shape)
@@ -72,5 +72,5 @@ class StockWatch(Watched):
             macs = formulas.forward(self._spec, Tally.of(shape)).macs
             self._options.verifier.compare(self.name, macs, kernels)
         if self._options.backward and output is not None and torch.is_grad_enabled():
-            call = BackwardCall(recorder=self._main, kind=wants, shape=shape)
+            call = BackwardCall(recorder=self._main, spec=self._spec, called=kind, shape=shape, given=given)
             call.watch(*stock.output_tensors(output, cell=self._spec.cell))

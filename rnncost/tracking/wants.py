@@ -1,14 +1,19 @@
-"""What else than shapes decides the cost of a call: dropout, recomputation, wanted gradients."""
+"""What besides shapes decides the cost of a call: dropout, recomputation, wanted gradients."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
+from torch.autograd.graph import get_gradient_edge
 
-from rnncost.counting.kinds import CallKind
+from rnncost.counting.kinds import BackwardKind, CallKind
 from rnncost.counting.spec import RnnSpec
 from rnncost.tracking.running import in_backward
+
+INPUT, STATE, CELL = "input", "state", "cell"
 
 
 def call_kind(*, packed: bool, dropout: float) -> CallKind:
@@ -25,7 +30,44 @@ def weight_names(spec: RnnSpec) -> Iterator[str]:
             yield from (f"{part}_l{layer}{suffix}" for part in parts)
 
 
-def frozen_weights(spec: RnnSpec, weights: Sequence[Tensor]) -> tuple[str, ...]:
-    """Names of the weights, given in the order of ``_flat_weights``, that do not require grad."""
-    named = zip(weight_names(spec), weights, strict=False)
-    return tuple(sorted(name for name, weight in named if not weight.requires_grad))
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """The tensors of one call, while it is being read: they are not to be kept.
+
+    Attributes:
+        data: the input, padded or the data of a packed one.
+        state: the given hidden state, if any.
+        cell: the given cell state, if any.
+        weights: in the order of ``_flat_weights``.
+        unsorted: the batch was packed with ``enforce_sorted=False``.
+    """
+
+    data: Tensor
+    state: Tensor | None
+    cell: Tensor | None
+    weights: Sequence[Tensor]
+    unsorted: bool = False
+
+    def backward_kind(self, spec: RnnSpec, called: CallKind) -> BackwardKind:
+        """The kind of this call's backward; what the gradient comes through is not known yet."""
+        named = zip(weight_names(spec), self.weights, strict=False)
+        return BackwardKind(
+            packed=called.packed,
+            unsorted=self.unsorted,
+            dropout_mults=called.dropout_mults,
+            input_grad=self.data.requires_grad,
+            state_grad=self.state is not None and self.state.requires_grad,
+            cell_grad=self.cell is not None and self.cell.requires_grad,
+            frozen=tuple(sorted(name for name, weight in named if not weight.requires_grad)),
+        )
+
+    def gradient_nodes(self, spec: RnnSpec) -> dict[str, Any]:
+        """The autograd nodes that receive the gradients of the call, by parameter name or role.
+
+        A backward that is asked for some gradients only (``torch.autograd.grad``, ``inputs=``)
+        runs some of them; the engine tells which, while it runs.
+        """
+        named = {**dict(zip(weight_names(spec), self.weights, strict=False)), INPUT: self.data}
+        states = {name: tensor for name, tensor in ((STATE, self.state), (CELL, self.cell)) if tensor is not None}
+        wanted = {name: tensor for name, tensor in {**named, **states}.items() if tensor.requires_grad}
+        return {name: get_gradient_edge(tensor).node for name, tensor in wanted.items()}

@@ -17,6 +17,7 @@ from rnncost.reporting.layer import LayerCost, Uncounted
 from rnncost.tracking.fitting import is_recurrent, watch
 from rnncost.tracking.hooks import HookedModule
 from rnncost.tracking.naming import distinct, name_from_callers, without_compile_prefix
+from rnncost.tracking.readers import find_reader
 from rnncost.tracking.scripted import find_scripted
 from rnncost.tracking.watched import Options, Watched
 
@@ -39,12 +40,19 @@ class ModelWatch:
         self._model = model
         self._options = options
         self._watched: dict[nn.Module, Watched] = {}
+        self._seen: set[nn.Module] = set()
         self._hooks: list[HookedModule] = []
         self._scripted: tuple[Uncounted, ...] = ()
 
     def install(self) -> None:
         self._scripted = tuple(find_scripted(self._model))
+        self._seen = set(self._model.modules())
+        covered: list[str] = []
         for name, module in self._model.named_modules():
+            if any(name.startswith(f"{outer}.") or not outer for outer in covered):
+                continue  # its work is part of what the reader of an outer module states
+            if find_reader(module) is not None:
+                covered.append(name)
             if module not in self._watched:
                 watched = watch(without_compile_prefix(name) or type(module).__name__, module, self._options)
                 if watched is not None:
@@ -65,7 +73,7 @@ class ModelWatch:
     def uncounted(self) -> tuple[Uncounted, ...]:
         found = [*self._scripted, *(each for watched in self._watched.values() for each in watched.uncounted())]
         for name, module in self._model.named_modules():
-            if module not in self._watched and is_recurrent(module):
+            if module not in self._seen and module not in self._watched and is_recurrent(module):
                 found.append(Uncounted(name=name, type_name=type(module).__name__, reason=_ADDED))
         return tuple(dict.fromkeys(found))
 
@@ -115,7 +123,7 @@ class ProcessWatch:
         return tuple(dict.fromkeys([*scripted, *(found for each in watched for found in each.uncounted())]))
 
     def _enter(self, module: nn.Module, args: tuple[Any, ...]) -> None:
-        if is_recurrent(module):
+        if is_recurrent(module) and not self._options.logs.covered(module):
             watched = self._meet(module)
             if watched is not None and type(watched).enter is not Watched.enter:
                 watched.enter(module, args, {})
@@ -124,7 +132,7 @@ class ProcessWatch:
         # Torch leaves the keywords out when it calls the hook for a forward that raised.
         kwargs, output = kwargs_and_output if len(kwargs_and_output) == 2 else ({}, None)
         if is_recurrent(module):
-            watched = self._meet(module)
+            watched = None if self._options.logs.covered(module) else self._meet(module)
             if watched is not None:
                 watched(module, args, kwargs, output)
         elif isinstance(module, torch.jit.ScriptModule) and module not in self._scripted:

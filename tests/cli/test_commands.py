@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -84,11 +87,70 @@ def test_limits_decide_the_exit_status(options: list[str], message: str | None) 
         assert "rnn (LSTM 12x64x2 bi)" in result.stderr
 
 
-@pytest.mark.parametrize("options", [["--min-saved", "28"], ["--max-macs", "lots"], ["--max-wasted", "-1%"]])
+@pytest.mark.parametrize(
+    "options", [["--min-saved", "28"], ["--max-macs", "lots"], ["--max-wasted", "-1%"], ["--max-macs", "1e99999999"]]
+)
 def test_limits_that_cannot_be_read(options: list[str]) -> None:
     result = run("report", VOWELS, *options)
     assert result.exit_code == 2
     assert "write one like" in result.stderr
+
+
+def test_a_file_that_cannot_be_written_costs_no_report(tmp_path: Path) -> None:
+    link = tmp_path / "dangling.json"
+    link.symlink_to(tmp_path / "missing" / "out.json")
+    result = run("report", VOWELS, "-o", link)
+    assert result.exit_code == 2
+    assert f"rnncost: {link}: cannot be written: No such file or directory" in result.stderr
+    assert "4,274 rows executed" in result.stdout
+
+
+def test_the_report_proves_itself_unless_told_not_to() -> None:
+    assert "Verified on 1 kernel call" in run("report", VOWELS).stdout
+    assert "erified" not in run("report", VOWELS, "--no-verify").stdout
+
+
+def test_backward_and_check() -> None:
+    result = run("report", VOWELS, "--backward", "--check", "--format", "json")
+    document = json.loads(result.stdout)
+    layer = document["layers"][0]
+    backward = layer["backward_calls"][0]["backward"]
+    assert (backward["calls"], backward["passes"], backward["rows"]) == (9, 9, 4_274)
+    assert layer["counts"]["forward"]["executed"]["macs"] == 586_461_184
+    assert layer["counts"]["backward"]["executed"]["macs"] > 586_461_184
+    assert layer["counts"]["executed"]["macs"] == sum(
+        layer["counts"][part]["executed"]["macs"] for part in ("forward", "backward")
+    )
+    [checked] = document["contaminations"]
+    assert checked["name"] == "rnn"
+    assert any(each["sequences"] for each in checked["differences"] if each["what"] == "output")
+    text = run("report", VOWELS, "--backward", "--check").stdout
+    assert "backward executed" in text
+    assert "output, layer 1, reverse" in text
+
+
+def test_warnings_are_lines_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "scripted.py"
+    path.write_text(
+        "import torch, warnings\nfrom torch import nn\nwarnings.simplefilter('ignore', DeprecationWarning)\n"
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.rnn = nn.LSTM(2, 3)\n"
+        "    def forward(self, x):\n        return self.rnn(x)[0]\n"
+        "model = torch.jit.script(Net())\nbatches = [torch.zeros(4, 1, 2)]\n"
+    )
+    done = subprocess.run([sys.executable, "-m", "rnncost", "report", str(path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "rnncost: warning: rnn (LSTM) is not counted" in done.stderr
+    assert "/click/" not in done.stderr
+    assert done.stdout.startswith("PARTIAL")
+
+
+def test_a_terminal_without_unicode_gets_the_report_all_the_same(tmp_path: Path) -> None:
+    report(packed_layer("späth", [5, 2])).save(tmp_path / "a.json")
+    command = [sys.executable, "-m", "rnncost", "show", str(tmp_path / "a.json")]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0, done.stderr
+    assert "sp\\xe4th" in done.stdout
+    assert "-----" in done.stdout
 
 
 def test_a_broken_report_is_named(tmp_path: Path) -> None:
@@ -145,6 +207,8 @@ def test_lengths_from_a_file(tmp_path: Path, content: str) -> None:
         ("", "no length given"),
         (",", "'' at position 1"),
         ("no-such-file", "neither a file nor lengths"),
+        ("no-such-file-2.txt", "neither a file nor lengths"),
+        (",".join(["12"] * 200) + ",x", "'x' at position 201"),
     ],
 )
 def test_bad_lengths(lengths: str, message: str) -> None:

@@ -82,7 +82,12 @@ def test_ways_to_offer_a_model(write: object, text: str, name: str) -> None:
         ("def build():\n    return Net()", "", "build() returned a Net, not (model, batches)"),
         ("batches = torch.zeros(5, 2, 2)", "", "batches is a Tensor; it must be an iterable of batches"),
         ("batches = 3", "", "batches is a int"),
-        ("batches = [3]", "", "a batch is a int; it must be a tensor"),
+        ("batches = [{1: torch.zeros(5, 2, 2)}]", "", "batch 0 is a dict"),
+        ("model = lambda size: Net()\nbatches = []", "", "<lambda> cannot be called without arguments: missing"),
+        ("def build(size):\n    return Net(), []", "", "build cannot be called without arguments"),
+        ("import sys\nsys.exit(0)", "", "the file ended the process with status 0"),
+        ("Net.forward = lambda self, x: exit(3)\nbatches = some_batches()", "", "ended the process with status 3"),
+        ("batches = [3]", "", "batch 0 is a int; it must be a tensor"),
     ],
 )
 def test_what_is_missing_or_ambiguous(write: object, text: str, name: str, message: str) -> None:
@@ -90,6 +95,32 @@ def test_what_is_missing_or_ambiguous(write: object, text: str, name: str, messa
     assert result.exit_code == 2
     assert message in result.stderr
     assert result.stdout == ""
+
+
+def test_a_file_that_parses_arguments_sees_its_own(write: object) -> None:
+    parse = "import argparse\nbatches = some_batches()\nassert argparse.ArgumentParser().parse_args([]) is not None\n"
+    result = run(write(parse + "argparse.ArgumentParser().parse_args()\n"))  # type: ignore[operator]
+    assert result.exit_code == 0, result.stderr
+
+
+def test_workers_that_are_spawned_find_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "spawning.py"
+    path.write_text(
+        PARTS
+        + """
+class Steps(torch.utils.data.Dataset):
+    def __len__(self):
+        return 4
+    def __getitem__(self, index):
+        return torch.zeros(2, 2)
+
+def build():
+    return Net(), torch.utils.data.DataLoader(Steps(), 2, num_workers=1, multiprocessing_context="spawn")
+"""
+    )
+    done = subprocess.run([sys.executable, "-m", "rnncost", "report", str(path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "8 rows executed" in done.stdout
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:

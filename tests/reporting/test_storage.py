@@ -37,6 +37,13 @@ def test_the_file_holds_raw_integers_for_other_readers() -> None:
     assert document["totals"]["wasted_fraction"] is None
 
 
+def test_names_of_any_kind_are_saved(tmp_path: Path) -> None:
+    odd = report(packed_layer("a\ud800\x1b<b>\u202e", [5, 2]))
+    odd.save(tmp_path / "odd.json")
+    assert CostReport.load(tmp_path / "odd.json") == odd
+    odd.save(tmp_path / "odd.txt")
+
+
 def test_counts_of_the_file_are_not_trusted() -> None:
     document = json.loads(JsonRenderer().render(WHOLE))
     document["totals"]["executed"]["mults"] = 1
@@ -78,6 +85,15 @@ LAYER = json.loads(JsonRenderer().render(WHOLE))["layers"][0]
             broken({"layers": [{**LAYER, "calls": [{**LAYER["calls"][0], "forward": {"rows": 1.5}}]}]}),
             r"\$\.layers\[0\]\.calls\[0\]\.forward\.rows",
         ),
+        (
+            broken({"layers": [{**LAYER, "calls": [{**LAYER["calls"][0], "forward": {"rows": 2, "padded_rows": 1}}]}]}),
+            r"\$\.layers\[0\]: rows 2 is more than padded_rows 1",
+        ),
+        (
+            broken({"layers": [{**LAYER, "calls": [{**LAYER["calls"][0], "forward": {"rows": 10**80}}]}]}),
+            r"\$\.layers\[0\]: rows is beyond",
+        ),
+        (broken({"layers": [{**LAYER, "spec": {**LAYER["spec"], "num_layers": 10**9}}]}), r"\$\.layers\[0\]\.spec"),
         (broken({"uncounted": [{}]}), r"\$\.uncounted\[0\]"),
         (broken({"layers": [{"name": float("nan")}]}), r"layers\[0\]"),
     ],

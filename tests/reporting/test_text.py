@@ -2,11 +2,16 @@ from __future__ import annotations
 
 import io
 
+import msgspec
+import pytest
+
 from rnncost.counting import RnnSpec
-from rnncost.reporting import CostReport
+from rnncost.counting.kinds import BackwardKind
+from rnncost.counting.tally import BackwardTally
+from rnncost.reporting import CostReport, LayerCost, Uncounted
 from rnncost.reporting.renderers.lengths import LengthsRenderer
 from rnncost.reporting.renderers.text import TextRenderer
-from tests.reporting.reports import SCRIPTED, packed_layer, padded_layer, report
+from tests.reporting.reports import GRU, SCRIPTED, packed_layer, padded_layer, report
 
 
 def test_the_whole_table() -> None:
@@ -36,7 +41,12 @@ def test_an_empty_report() -> None:
 
 
 def test_names_cannot_steer_a_terminal_or_the_markup() -> None:
-    text = TextRenderer().render(report(packed_layer("[bold]a[/bold]\x1b[31m\u202e", [5, 2])))
+    idle = LayerCost(name="never\x1b[31m", spec=GRU)
+    named = Uncounted(name="gone\x1b[31m\ud800", type_name="X\x07", reason="scripted")
+    whole = report(packed_layer("[bold]a[/bold]\x1b[31m\u202e", [5, 2]), idle, uncounted=(named,))
+    text = TextRenderer().render(whole)
+    assert "Never called: never\\x1b[31m." in text
+    assert "\x07" not in text
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert "[bold]a" in text
@@ -47,6 +57,39 @@ def test_print_writes_to_the_given_file() -> None:
     whole = report(packed_layer("a", [5, 2]))
     whole.print(stream)
     assert stream.getvalue() == TextRenderer().render(whole)
+
+
+class Terminal(io.StringIO):
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_narrow_terminal_gets_a_readable_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("TERM", "xterm")
+    stream = Terminal()
+    report(packed_layer("encoder", [5, 2])).print(stream)
+    assert "encoder" in stream.getvalue()
+    assert "wasted" in stream.getvalue()
+
+
+def test_totals_of_any_size_keep_their_names() -> None:
+    text = TextRenderer().render(report(packed_layer("a", [10**13] * 1000)))
+    assert "executed" in text
+    assert "…" not in text
+
+
+def test_forward_backward_and_total_stand_apart() -> None:
+    layer = packed_layer("a", [5, 2])
+    kind = BackwardKind(packed=True)
+    tally = msgspec.structs.replace(layer.calls[0].forward, passes=1)
+    whole = report(msgspec.structs.replace(layer, backward_calls=(BackwardTally(kind=kind, backward=tally),)))
+    text = TextRenderer().render(whole)
+    for name in ("forward executed", "backward executed", "total executed", "total wasted"):
+        assert name in text
+    assert whole.costs.executed == whole.forward.executed + whole.backward.executed
 
 
 def test_units_of_a_spec_are_shown() -> None:
@@ -63,17 +106,19 @@ encoder.rnn                1      7      10    420    483    525  30.0 %   0.0 %
 LSTM 2x3
 decoder                    1      8       8    360    408    480   0.0 %       ?
 GRU 2x3
-total operations                                 MACs  mults   adds  activations
+
+operations                     MACs          mults           adds    activations
 ────────────────────────────────────────────────────────────────────────────────
-executed                                          780    891  1,005          177
-padded                                            960  1,098  1,230          222
-packed                                              ?      ?      ?            ?
-saved                                             180    207    225           45
-wasted                                              ?      ?      ?            ?
-* ? = unknown: 1 padded call of decoder came without true lengths, so what was
-wasted is not known.
+executed                        780            891          1,005            177
+padded                          960          1,098          1,230            222
+packed                            ?              ?              ?              ?
+saved                           180            207            225             45
+wasted                            ?              ?              ?              ?
+
+* ? = unknown: 1 padded call of decoder came without true lengths; give them
+  with lengths=.
 * Operations, not time: fewer operations can still take longer on a given
-device.
+  device.
 """
 
 

@@ -30,8 +30,8 @@ class JsonRenderer:
 
 
 def _counts(view: CostView) -> dict[str, Any]:
-    parts = {"total": view.costs, "forward": view.forward, "backward": view.backward}
-    return {name: _layouts(costs) for name, costs in parts.items()}
+    """Forward and backward together, and then apart."""
+    return {**_layouts(view.costs), "forward": _layouts(view.forward), "backward": _layouts(view.backward)}
 
 
 def _layouts(costs: Costs) -> dict[str, Any]:
