@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from rnncost.tracking import Reader as Reader
     from rnncost.tracking import analyze as analyze
     from rnncost.tracking import contamination as contamination
+    from rnncost.tracking import estimate as estimate
     from rnncost.tracking import register_reader as register_reader
 
 _HOMES = {
     "counting": ("BatchShape", "CustomSpec", "OpCount", "RnnSpec", "Tally"),
     "reporting": ("CostReport", "LayerCost", "merge"),
-    "tracking": ("CostTracker", "Reader", "analyze", "contamination", "register_reader"),
+    "tracking": ("CostTracker", "Reader", "analyze", "contamination", "estimate", "register_reader"),
 }
 _HOME_OF = {name: f"rnncost.{home}" for home, names in _HOMES.items() for name in names}
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from typing import Any, Literal
 
 import msgspec
 
@@ -12,6 +13,7 @@ from rnncost.errors import SpecError
 Kind = Literal["rnn_tanh", "rnn_relu", "gru", "lstm"]
 GATES: dict[Kind, int] = {"rnn_tanh": 1, "rnn_relu": 1, "gru": 3, "lstm": 4}
 _MAX_LAYERS = 10_000
+_SIZE = re.compile(r"[0-9]{1,9}")
 _TITLES: dict[Kind, str] = {"rnn_tanh": "RNN-tanh", "rnn_relu": "RNN-relu", "gru": "GRU", "lstm": "LSTM"}
 
 
@@ -46,6 +48,39 @@ class RnnSpec(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="
             raise SpecError(f"proj_size is {self.proj_size}; it must lie from 0 to hidden_size - 1")
         if self.proj_size and self.kind != "lstm":
             raise SpecError(f"proj_size is {self.proj_size} for {self.kind!r}; only an LSTM can have a projection")
+
+    @classmethod
+    def parse(cls, text: str) -> RnnSpec:
+        """Reads a spec such as ``lstm:12x64x2:bi``.
+
+        The grammar is ``KIND:INPUTxHIDDEN[xLAYERS][:OPTION]…`` with KIND one of ``lstm``, ``gru``,
+        ``rnn`` or ``rnn_tanh``, and ``rnn_relu``; the options are ``bi`` (both directions),
+        ``proj=N`` (a projection to N) and ``nobias``.
+
+        Raises:
+            SpecError: naming the part that cannot be read, or sizes that no module can have.
+        """
+        kind, *parts = text.strip().lower().split(":")
+        kind = {"rnn": "rnn_tanh"}.get(kind, kind)
+        if kind not in GATES or not parts:
+            raise SpecError(f"{text!r} is not a recurrent layer; write one like lstm:12x64x2:bi")
+        sizes = parts[0].split("x")
+        if not 2 <= len(sizes) <= 3 or not all(_SIZE.fullmatch(size) for size in sizes):
+            raise SpecError(f"{parts[0]!r} in {text!r} is not INPUTxHIDDEN or INPUTxHIDDENxLAYERS, such as 12x64x2")
+        options: dict[str, Any] = {}
+        for option in parts[1:]:
+            name, _, value = option.partition("=")
+            if option == "bi":
+                options["bidirectional"] = True
+            elif option == "nobias":
+                options["bias"] = False
+            elif name == "proj" and _SIZE.fullmatch(value):
+                options["proj_size"] = int(value)
+            else:
+                raise SpecError(f"{option!r} in {text!r} is not an option; use bi, nobias or proj=N")
+        names = ("input_size", "hidden_size", "num_layers")
+        options.update({name: int(size) for name, size in zip(names, sizes, strict=False)})
+        return cls(kind=kind, **options)
 
     @property
     def gates(self) -> int:

@@ -14,7 +14,7 @@ from rnncost.counting.tally import BackwardTally, CallTally, Tally, merge_backwa
 from rnncost.reporting.costs import Costs, CostView
 from rnncost.units import printable
 
-Source = Literal["module", "subclass", "reader", "kernel"]
+Source = Literal["module", "subclass", "reader", "kernel", "estimate"]
 
 
 class Uncounted(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +41,8 @@ class LayerCost(CostView, frozen=True, kw_only=True):
         name: dotted name in the tracked model; the class name where the model is itself recurrent.
         spec: sizes and options of the module.
         source: what was counted: a module's own calls; the kernels inside a ``subclass`` with a
-            forward of its own; what a registered ``reader`` states; a ``kernel`` outside any module.
+            forward of its own; what a registered ``reader`` states; a ``kernel`` outside any
+            module; or an ``estimate``, for which nothing ran.
         calls: sums over its forward calls, one tally for each kind of call.
         backward_calls: sums over the calls whose backward ran.
         samples: a bounded random sample of the batches it saw.

@@ -19,6 +19,10 @@ def _notes(report: CostReport) -> Iterator[str]:
         yield f"PARTIAL: {found}."
     if report.verification is not None:
         yield str(report.verification)
+    estimated = [layer for layer in report.layers if layer.source == "estimate"]
+    if estimated:
+        backward = "; its backward, through the output to the weights" if report.backward.executed.mults else ""
+        yield f"Estimated, nothing was run: each layer is taken to be called once a batch{backward}."
     if not report.layers:
         yield "No recurrent layer was found, so there is nothing to count."
     idle = [layer for layer in report.layers if not layer.calls]

@@ -39,7 +39,7 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         if self.agrees and not self.calls:
-            text = "Not verified: no recurrent kernel was seen"
+            text = "Nothing to verify: no recurrent kernel was seen"
         elif self.agrees:
             text = (
                 f"Verified on {self.calls:,} kernel calls: counted MACs equal the MACs of every recurrent kernel "
@@ -48,7 +48,7 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
         else:
             text = f"NOT VERIFIED: {'; '.join(self.differences)}"
         if self.reader_macs:
-            text += f"; {self.reader_macs:,} MACs more are as readers state them"
+            text += f"; {self.reader_macs:,} MACs are as readers state them"
         if self.unseen_calls:
             text += f"; {self.unseen_calls:,} calls ran where kernels cannot be watched"
         return text + "."

@@ -130,12 +130,13 @@ class KernelLog(TorchFunctionMode):
 
 
 class ShapeReader:
-    """Makes batch shapes of sizes; a tracker that knows true lengths has one that adds them."""
+    """Makes batch shapes of sizes; a tracker that knows true lengths has one that adds them.
 
-    @property
-    def plain(self) -> bool:
-        """Whether nothing is added, so that sizes may be queued as they are."""
-        return True
+    Attributes:
+        plain: nothing is added, so that sizes may be queued as they are.
+    """
+
+    plain = True
 
     def packed(self, batch_sizes: Sequence[int]) -> BatchShape:
         """The shape of a packed call."""

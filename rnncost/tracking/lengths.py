@@ -28,15 +28,12 @@ class TrueLengths(ShapeReader):
         self._padded_length = padded_length
         self._given: tuple[int, ...] | None = None
         self._inferred: dict[tuple[int, int], tuple[int, ...]] = {}
-
-    @property
-    def plain(self) -> bool:
-        """Whether nothing is known beyond the sizes of a call."""
-        return self._given is None and not self._infer and self._padded_length is None
+        self.set(None)
 
     def set(self, lengths: Iterable[Any] | Tensor | None) -> None:
         """Takes the lengths of the padded batches that follow; ``None`` forgets them."""
         self._given = None if lengths is None else check_lengths(lengths)
+        self.plain = self._given is None and not self._infer and self._padded_length is None
 
     def packed(self, batch_sizes: Sequence[int]) -> BatchShape:
         """A packed batch; its padded equivalent is ``padded_length`` wide, where given."""

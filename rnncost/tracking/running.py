@@ -10,21 +10,18 @@ from typing import Any
 import torch
 from torch.utils.checkpoint import _StopRecomputationError
 
+NO_GRAPH_TASK = -1
+
 
 def in_backward() -> bool:
     """Whether this thread is inside a backward pass: a forward there is a recomputation."""
-    return torch._C._current_graph_task_id() != -1
+    return torch._C._current_graph_task_id() != NO_GRAPH_TASK
 
 
 def stopped_early() -> bool:
     """Whether the forward ended because checkpointing had recomputed all that it needed."""
     kind = sys.exc_info()[0]
     return kind is not None and issubclass(kind, _StopRecomputationError)
-
-
-def is_tracing() -> bool:
-    """Whether ``torch.jit.trace`` records what runs; sizes are tensors then."""
-    return torch._C._get_tracing_state() is not None
 
 
 @contextlib.contextmanager

@@ -13,8 +13,12 @@ from rnncost.counting.tally import Tally
 from rnncost.tracking import stock
 from rnncost.tracking.gradients import BackwardCall
 from rnncost.tracking.recorder import QUEUE_LENGTH
-from rnncost.tracking.running import in_backward, is_tracing, stopped_early, untraced
+from rnncost.tracking.running import NO_GRAPH_TASK, stopped_early, untraced
 from rnncost.tracking.watched import Options, Watched
+
+# Called for each plain call, so without a function of ours around them.
+_graph_task = torch._C._current_graph_task_id
+_tracing_state = torch._C._get_tracing_state
 
 
 class StockWatch(Watched):
@@ -35,7 +39,7 @@ class StockWatch(Watched):
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
         plain = self._always_plain and self._shapes.plain
-        if not plain or output is None or in_backward() or is_tracing():
+        if not plain or output is None or _graph_task() != NO_GRAPH_TASK or _tracing_state():
             self._read_all(module, args, kwargs, output)
             return
         # The plain call, all in one frame: a frame more costs as much as the reading. batch_sizes

@@ -30,6 +30,12 @@ def weight_names(spec: RnnSpec) -> Iterator[str]:
             yield from (f"{part}_l{layer}{suffix}" for part in parts)
 
 
+def frozen_weights(spec: RnnSpec, weights: Sequence[Tensor]) -> tuple[str, ...]:
+    """Names of the weights, given in the order of ``_flat_weights``, that do not require grad."""
+    named = zip(weight_names(spec), weights, strict=False)
+    return tuple(sorted(name for name, weight in named if not weight.requires_grad))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Given:
     """The tensors of one call, while it is being read: they are not to be kept.
@@ -50,7 +56,6 @@ class Given:
 
     def backward_kind(self, spec: RnnSpec, called: CallKind) -> BackwardKind:
         """The kind of this call's backward; what the gradient comes through is not known yet."""
-        named = zip(weight_names(spec), self.weights, strict=False)
         return BackwardKind(
             packed=called.packed,
             unsorted=self.unsorted,
@@ -58,7 +63,7 @@ class Given:
             input_grad=self.data.requires_grad,
             state_grad=self.state is not None and self.state.requires_grad,
             cell_grad=self.cell is not None and self.cell.requires_grad,
-            frozen=tuple(sorted(name for name, weight in named if not weight.requires_grad)),
+            frozen=frozen_weights(spec, self.weights),
         )
 
     def gradient_nodes(self, spec: RnnSpec) -> dict[str, Any]:

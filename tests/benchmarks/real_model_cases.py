@@ -1,32 +1,16 @@
-"""Other people's models, unmodified: what rnncost counts inside them against what torch dispatches.
+"""Other people's models, unmodified, each with one call of it: the cases of ``real_models.py``.
 
-``python -m tests.benchmarks.real_models`` makes an environment that holds their libraries and runs
-this in it; it writes ``reports/real_models.md`` and ``reports/real_models/*.json``.
+Run in the environment that ``python -m tests.benchmarks.real_models`` makes.
 """
 
 from __future__ import annotations
 
-import importlib.metadata
-import random
-import warnings
-from bisect import bisect_right
-from collections import Counter
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
-
 import torch
-from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import FlopCounterMode, flop_registry
+from torch import Tensor
 
 import rnncost
-from rnncost.errors import UncountedModuleWarning
-from rnncost.reporting.costs import Costs
-from rnncost.units import format_fraction
-from tests.benchmarks.real_models import LIBRARIES, OUTPUT
+from tests.benchmarks.real_models import Case, report_on
 from tests.builders import packed_batch, padded_batch
-from tests.oracle import native_kernels
 
 TEXT = """
 Call/VERB me/PRON Ishmael/PROPN ./PUNCT
@@ -41,30 +25,6 @@ SENTENCES = [[token.split("/") for token in line.split()] for line in TEXT.strip
 WORDS = sum(len(sentence) for sentence in SENTENCES)
 LETTERS = sum(len(word) for sentence in SENTENCES for word, _ in sentence)
 LENGTHS = (40, 31, 31, 24, 12, 9, 5, 2)
-
-
-class Case(NamedTuple):
-    """A model and one call of it.
-
-    Attributes:
-        name: names the row and the saved report.
-        model: what is tracked.
-        run: runs it on one batch and returns a loss.
-        real_rows: the real steps that all its recurrent calls together were given, from the data.
-        training: run the backward as well.
-        options: what the tracker is told beside the model.
-        uncounted: modules that the report has to name as missing.
-        shows: what the row means.
-    """
-
-    name: str
-    model: nn.Module
-    run: Callable[[], Tensor]
-    shows: str
-    real_rows: int | None
-    training: bool = True
-    options: dict[str, Any] = {}  # noqa: RUF012
-    uncounted: tuple[str, ...] = ()
 
 
 def stanza_tagger() -> Case:
@@ -127,6 +87,7 @@ def flair_tagger() -> Case:
     )
     from flair.embeddings import CharacterEmbeddings  # type: ignore[import-not-found,import-untyped,unused-ignore]
     from flair.models import SequenceTagger  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    from flair.training_utils import store_embeddings  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
     letters, tags = Dictionary(add_unk=True), Dictionary(add_unk=False)
     for word, tag in (token for sentence in SENTENCES for token in sentence):
@@ -140,6 +101,7 @@ def flair_tagger() -> Case:
     model = SequenceTagger(CharacterEmbeddings(letters), tag_dictionary=tags, tag_type="upos")
 
     def run() -> Tensor:
+        store_embeddings(sentences, "none")  # Flair's trainer does this after each batch
         loss: Tensor = model.forward_loss(sentences)[0]
         return loss
 
@@ -246,44 +208,5 @@ CASES = (
 )
 
 
-class _Whole(nn.Module):
-    """Lets FlopCounterMode see the model's modules under their own names, whoever calls them first."""
-
-    def __init__(self, case: Case) -> None:
-        super().__init__()
-        self.model = case.model
-        self._run = case.run
-
-    def forward(self) -> Tensor:
-        return self._run()
-
-
-class _BackwardFlops(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts flops in a backward for the module whose forward made the node that runs.
-
-    FlopCounterMode cannot tell them apart here: it finds a module's backward by tensors among its
-    arguments, and a ``PackedSequence`` is none. Nodes are numbered in the order in which they were made.
-    """
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.flops: Counter[str] = Counter()
-        self._starts: list[int] = [-1]
-        self._names: list[str] = [""]
-        for name, module in model.named_modules():
-            module.register_forward_pre_hook(lambda _module, _args, name=name: self._mark(name))
-            module.register_forward_hook(lambda *_, outer=name.rpartition(".")[0]: self._mark(outer))
-
-    def _mark(self, name: str) -> None:
-        self._starts.append(torch._C._autograd._get_sequence_nr())  # type: ignore[attr-defined,unused-ignore]
-        self._names.append(name)
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        out = func(*args, **(kwargs or {}))
-        node = torch._C._current_autograd_node()
-        if node is not None and func._overloadpacket in flop_registry:
-            flops = flop_registry[func._overloadpacket](*args, **(kwargs or {}), out_val=out)
-            self.flops[self._names[bisect_right(self._starts, node._sequence_nr()) - 1]] += flops
-        return out
+if __name__ == "__main__":
+    report_on(CASES)

@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 import rnncost
 from rnncost.counting import BatchShape, CustomSpec, OpCount, RnnSpec, Tally, formulas
 from rnncost.errors import UncountedModuleWarning, UnsupportedModuleError
-from rnncost.tracking import readers
+from rnncost.examples import minimal_gru as minimal_gru_example
 from tests.builders import build_module, packed_batch, padded_batch
 from tests.oracle import dispatched, same_operations
 from tests.tracking.models import Holder
@@ -309,43 +309,9 @@ def test_a_layer_that_came_later_is_named() -> None:
 # Readers.
 
 
-class MinimalGRU(nn.Module):
-    """Two gates: f = σ(Wx + Uh), h' = (1 − f)·h + f·tanh(Vx)."""
-
-    def __init__(self, input_size: int, hidden_size: int) -> None:
-        super().__init__()
-        self.input = nn.Linear(input_size, 2 * hidden_size)
-        self.state = nn.Linear(hidden_size, hidden_size, bias=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        hidden = x.new_zeros(x.shape[1], self.state.out_features)
-        for step in x.unbind():
-            gate, new = self.input(step).chunk(2, 1)
-            forget = torch.sigmoid(gate + self.state(hidden))
-            hidden = hidden + forget * (torch.tanh(new) - hidden)
-        return hidden
-
-
-class MinimalGRUReader:
-    def spec(self, module: nn.Module) -> CustomSpec:
-        assert isinstance(module, MinimalGRU)
-        inputs, hidden = module.input.in_features, module.state.out_features
-        products = OpCount.product(1, 2 * hidden, inputs) + OpCount.product(1, hidden, hidden)
-        cell = OpCount(bias_adds=2 * hidden, gate_mults=hidden, gate_adds=3 * hidden, activations=2 * hidden)
-        return CustomSpec(title=f"MinimalGRU {inputs}x{hidden}", row=products + cell)
-
-    def shape(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> BatchShape:
-        steps, sequences, _ = (args[0] if args else kwargs["x"]).shape
-        return BatchShape.rectangle(sequences=sequences, steps=steps)
-
-
 @pytest.fixture
-def minimal_gru() -> Any:
-    rnncost.register_reader(MinimalGRU)(MinimalGRUReader)
-    yield MinimalGRU(3, 4)
-    del readers._by_type[MinimalGRU]
-    for listener in readers._listeners:
-        listener()
+def minimal_gru() -> nn.Module:
+    return minimal_gru_example.MinimalGRU(3, 4)
 
 
 def test_a_module_of_ones_own(minimal_gru: nn.Module) -> None:

@@ -21,7 +21,7 @@ from rnncost.units import format_count, format_fraction, printable
 
 WIDTH = 80
 _UNKNOWN = "?"
-_SOURCES = {"module": "", "subclass": ", subclass", "reader": ", as its reader states", "kernel": ""}
+_SOURCES = {"module": "", "subclass": ", subclass", "reader": ", by reader", "kernel": "", "estimate": ""}
 
 
 class TextRenderer:
