@@ -31,7 +31,7 @@ class Loaded:
     batches: Iterable[Any]
 
 
-def load_target(target: str) -> Loaded:
+def load_target(target: str, *, needs_batches: bool = True) -> Loaded:
     """Loads ``MODEL.PY`` or ``MODEL.PY:NAME``.
 
     Exceptions of the file's own code are not caught.
@@ -49,8 +49,13 @@ def load_target(target: str) -> Loaded:
     model, batches = _find(module, name, path_text)
     if not _is_module(model):
         raise ModelLoadError(f"{target}: the model is a {type(model).__name__}, not a torch.nn.Module")
+    if not needs_batches:
+        return Loaded(model=model, batches=())
     if batches is None:
-        raise ModelLoadError(f"{target}: no batches to run; define `batches`, or build() returning (model, batches)")
+        raise ModelLoadError(
+            f"{target}: no batches to run; define `batches` or build() returning (model, batches), "
+            "or give --lengths for an estimate"
+        )
     return Loaded(model=model, batches=_as_batches(batches, target))
 
 

@@ -1,8 +1,9 @@
-"""``rnncost report``: runs a model on its batches and says what its recurrent layers cost."""
+"""``rnncost report``: says what a model's recurrent layers cost, on its batches or on given lengths."""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -11,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from rnncost.cli.output import output_options, write_report
+from rnncost.counting.lengths import parse_lengths
 from rnncost.errors import ModelLoadError, RegressionError, RnncostWarning, UnitError
 from rnncost.reporting import limits
 from rnncost.reporting.report import CostReport
@@ -31,28 +34,53 @@ def _parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Param
     return callback
 
 
-_percent = _parsed(parse_fraction)
-
-
 @click.command("report")
 @click.argument("target", metavar="MODEL.PY[:NAME]")
 @output_options
+@click.option("--lengths", "lengths_text", metavar="9,8,6", help="Estimate on these lengths; nothing is run.")
 @click.option(
-    "--max-wasted", metavar="PCT", callback=_percent, help="Exit 1 if more of the executed mults was padding, e.g. 5%."
+    "--lengths-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Estimate on the lengths in this file, one a line or with commas.",
 )
 @click.option(
-    "--min-saved", metavar="PCT", callback=_percent, help="Exit 1 if less of the padded mults was saved, e.g. 30%."
+    "--batch-size", type=click.IntRange(min=1), help="Cut the lengths into batches of so many, in their order."
+)
+@click.option(
+    "--layout",
+    type=click.Choice(["packed", "padded"]),
+    default="packed",
+    show_default=True,
+    help="How an estimate takes the batches to be run.",
+)
+@click.option("--backward", is_flag=True, help="Run (or estimate) and count the backward of the outputs' sum too.")
+@click.option("--check", is_flag=True, help="Also compare padded with packed results, layer by layer.")
+@click.option("--whole-model", is_flag=True, help="Also say what part of the whole model the recurrent layers are.")
+@click.option("--no-verify", is_flag=True, help="Do not compare the counts with the kernels of the first batch.")
+@click.option(
+    "--max-wasted",
+    metavar="PCT",
+    callback=_parsed(parse_fraction),
+    help="Exit 1 if more of the executed mults was padding, e.g. 5%.",
+)
+@click.option(
+    "--min-saved",
+    metavar="PCT",
+    callback=_parsed(parse_fraction),
+    help="Exit 1 if less of the padded mults was saved, e.g. 30%.",
 )
 @click.option(
     "--max-macs", metavar="N", callback=_parsed(parse_count), help="Exit 1 if more MACs were executed, e.g. 1.2M."
 )
-@click.option("--backward", is_flag=True, help="Run and count the backward of the outputs' sum too.")
-@click.option("--check", is_flag=True, help="Also compare padded with packed results, layer by layer.")
-@click.option("--no-verify", is_flag=True, help="Do not compare the counts with the kernels of the first batch.")
 def command(
     target: str,
+    lengths_text: str | None,
+    lengths_file: Path | None,
+    batch_size: int | None,
+    layout: str,
     backward: bool,
     check: bool,
+    whole_model: bool,
     no_verify: bool,
     paths: tuple[Path, ...],
     format_name: str,
@@ -65,11 +93,72 @@ def command(
     MODEL.PY names an object, or defines one of: build() returning (model, batches); model and
     batches; exactly one torch.nn.Module. A batch is a tensor, a PackedSequence, a tuple of
     positional arguments or a dict of keyword arguments.
+
+    With --lengths or --lengths-file nothing is run: the cost is estimated, also of a layer
+    written as lstm:12x64x2:bi instead of MODEL.PY.
     """
+    lengths = _lengths(lengths_text, lengths_file)
+    if lengths is None and (batch_size is not None or layout != "packed"):
+        raise click.UsageError("--batch-size and --layout belong to an estimate; give --lengths or --lengths-file")
+    if lengths is not None and (check or whole_model):
+        raise click.UsageError("--check and --whole-model run the model; leave --lengths and --lengths-file out")
     # What the user's code prints must not mix with the report.
-    with contextlib.redirect_stdout(sys.stderr), _warnings_as_lines():
-        report = _run(target, backward=backward, check=check, verify=not no_verify)
+    with contextlib.redirect_stdout(sys.stderr), _warnings_as_lines(), _own_arguments(target):
+        if lengths is not None:
+            report = _estimate(target, lengths, layout=layout, batch_size=batch_size, backward=backward)
+        else:
+            report = _run(target, backward=backward, check=check, whole_model=whole_model, verify=not no_verify)
     write_report(report, paths=paths, format_name=format_name)
+    _hold_to_limits(report, max_wasted=max_wasted, min_saved=min_saved, max_macs=max_macs)
+
+
+def _lengths(text: str | None, file: Path | None) -> tuple[int, ...] | None:
+    if text is not None and file is not None:
+        raise click.UsageError("give --lengths or --lengths-file, not both")
+    if text is not None:
+        return parse_lengths(text, source="--lengths")
+    if file is None:
+        return None
+    try:
+        return parse_lengths(file.read_text(encoding="utf-8-sig"), source=str(file))
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"{file}: cannot be read as a file of lengths: {error}") from None
+
+
+def _estimate(
+    target: str, lengths: tuple[int, ...], *, layout: Any, batch_size: int | None, backward: bool
+) -> CostReport:
+    from rnncost.cli.loading import load_target
+    from rnncost.tracking import estimate
+
+    # A spec such as lstm:12x64 is no file, and no file's name begins like one.
+    named_as_spec = target.partition(":")[0].lower() in ("lstm", "gru", "rnn", "rnn_tanh", "rnn_relu")
+    model: Any = target if named_as_spec else load_target(target, needs_batches=False).model
+    return estimate(model, lengths, layout=layout, batch_size=batch_size, backward=backward)
+
+
+def _run(target: str, *, backward: bool, check: bool, whole_model: bool, verify: bool) -> CostReport:
+    from rnncost.cli.loading import load_target
+    from rnncost.tracking.run import check_layers, run_batches
+
+    loaded = load_target(target)
+    batches = iter(loaded.batches)
+    first = list(itertools.islice(batches, 1))
+    report = run_batches(
+        loaded.model, _with_progress(itertools.chain(first, batches)), backward=backward, verify=verify
+    )
+    if check:
+        report = check_layers(loaded.model, report)
+    if whole_model and first:
+        from rnncost.integrations.whole_model import measure_whole_model
+
+        report = msgspec.structs.replace(report, whole_models=(measure_whole_model(loaded.model, first[0]),))
+    return report
+
+
+def _hold_to_limits(
+    report: CostReport, *, max_wasted: Fraction | None, min_saved: Fraction | None, max_macs: int | None
+) -> None:
     missed = [
         None if max_wasted is None else limits.max_wasted_missed(report, max_wasted),
         None if min_saved is None else limits.min_saved_missed(report, min_saved),
@@ -79,16 +168,13 @@ def command(
         raise RegressionError("\n".join(message for message in missed if message))
 
 
-def _run(target: str, *, backward: bool, check: bool, verify: bool) -> CostReport:
-    from rnncost.cli.loading import load_target
-    from rnncost.tracking.run import check_layers, run_batches
-
+@contextlib.contextmanager
+def _own_arguments(target: str) -> Iterator[None]:
+    """Gives a file that parses arguments its own, not rnncost's, and does not let it end the process."""
     arguments = sys.argv
-    sys.argv = [target.partition(".py:")[0]]  # a file that parses arguments is not given rnncost's
+    sys.argv = [target.partition(".py:")[0]]
     try:
-        loaded = load_target(target)
-        report = run_batches(loaded.model, _with_progress(loaded.batches), backward=backward, verify=verify)
-        return check_layers(loaded.model, report) if check else report
+        yield
     except SystemExit as stop:
         raise ModelLoadError(
             f"{target}: the file ended the process with status {stop.code!r} before it was run"

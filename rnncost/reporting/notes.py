@@ -28,6 +28,9 @@ def _notes(report: CostReport) -> Iterator[str]:
     idle = [layer for layer in report.layers if not layer.calls]
     if idle:
         yield f"Never called: {_names(idle)}."
+    for whole in report.whole_models:
+        yield f"{whole}."
+        yield from (f"{each}." for each in whole.position_wise if each.rows > each.real_rows)
     yield from _padding(report)
     yield from _backward(report)
     yield "Operations, not time: fewer operations can still take longer on a given device."

@@ -15,6 +15,7 @@ from rnncost.reporting.contamination import Contamination
 from rnncost.reporting.costs import Costs, CostView
 from rnncost.reporting.layer import LayerCost, Uncounted
 from rnncost.reporting.verification import Verification
+from rnncost.reporting.whole_model import WholeModel
 from rnncost.units import format_count, format_fraction
 
 SCHEMA_VERSION = 1
@@ -28,6 +29,7 @@ class CostReport(CostView, frozen=True, kw_only=True):
         uncounted: recurrent work that could not be counted; if any, every total is partial.
         verification: how the counts compare with the kernels that ran, where that was watched.
         contaminations: what padding does to results, where that was checked.
+        whole_models: what part of the whole model is recurrent, where that was measured.
         versions: releases that took part, by package; more than one where reports were merged.
         schema_version: version of the saved form.
     """
@@ -36,6 +38,7 @@ class CostReport(CostView, frozen=True, kw_only=True):
     uncounted: tuple[Uncounted, ...] = ()
     verification: Verification | None = None
     contaminations: tuple[Contamination, ...] = ()
+    whole_models: tuple[WholeModel, ...] = ()
     versions: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION
 
@@ -121,6 +124,7 @@ def merge(*reports: CostReport) -> CostReport:
         layers=_merge_layers(layer for report in reports for layer in report.layers),
         uncounted=tuple(dict.fromkeys(found for report in reports for found in report.uncounted)),
         verification=_merge_verifications(report.verification for report in reports),
+        whole_models=tuple(dict.fromkeys(each for report in reports for each in report.whole_models)),
         contaminations=tuple(dict.fromkeys(each for report in reports for each in report.contaminations)),
         versions=functools.reduce(_merge_versions, (report.versions for report in reports)),
     )

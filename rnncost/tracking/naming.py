@@ -10,13 +10,13 @@ from torch import nn
 _COMPILED = "_orig_mod"
 
 
-def name_from_callers(module: nn.Module) -> str:
+def name_from_callers(module: nn.Module, *, otherwise: str) -> str:
     """The dotted name of ``module`` in the outermost module that is calling it right now.
 
     Reads the ``self`` of the frames below, so it is meant for a module's first call, not for
-    every one. Without such a caller the name is that of its class.
+    every one. Without such a caller it is ``otherwise``.
     """
-    name = type(module).__name__
+    name = otherwise
     frame: FrameType | None = sys._getframe(1)
     seen = {id(module)}
     while frame is not None:

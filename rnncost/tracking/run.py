@@ -46,6 +46,24 @@ def run_batches(model: nn.Module, batches: Iterable[Any], *, backward: bool = Fa
     return eye.report if tracker is eye else eye.report.merge(plain.report)
 
 
+def call_model(model: nn.Module, batch: Any, *, number: int = 0) -> Any:
+    """Calls ``model`` on a batch: a tensor, a ``PackedSequence``, positional arguments or keywords.
+
+    Raises:
+        ModelLoadError: naming the batch by its ``number``, if it is none of these.
+    """
+    if isinstance(batch, (Tensor, PackedSequence)):  # a PackedSequence is a tuple too
+        return model(batch)
+    if isinstance(batch, (tuple, list)):
+        return model(*batch)
+    if isinstance(batch, dict) and all(isinstance(key, str) for key in batch):
+        return model(**batch)
+    raise ModelLoadError(
+        f"batch {number} is a {type(batch).__name__}; it must be a tensor, a PackedSequence, a tuple of positional "
+        "arguments or a dict of keyword arguments"
+    )
+
+
 def check_layers(model: nn.Module, report: CostReport) -> CostReport:
     """The report with what padding does to each recurrent layer, on lengths that it saw."""
     found = tuple(_check_layer(name, module, report) for name, module in _stock_layers(model))
@@ -77,7 +95,7 @@ def _even_lengths(shapes: list[BatchShape]) -> list[int]:
 
 
 def _call(model: nn.Module, batch: Any, *, number: int, backward: bool) -> None:
-    output = _called(model, batch, number)
+    output = call_model(model, batch, number=number)
     if not backward:
         return
     wanted = [tensor for tensor in _tensors(output) if tensor.requires_grad]
@@ -85,19 +103,6 @@ def _call(model: nn.Module, batch: Any, *, number: int, backward: bool) -> None:
         raise ModelLoadError("--backward: no output of the model requires grad; train parameters, or leave it out")
     torch.autograd.backward(wanted, [torch.ones_like(tensor) for tensor in wanted])
     model.zero_grad(set_to_none=True)
-
-
-def _called(model: nn.Module, batch: Any, number: int) -> Any:
-    if isinstance(batch, (Tensor, PackedSequence)):  # a PackedSequence is a tuple too
-        return model(batch)
-    if isinstance(batch, (tuple, list)):
-        return model(*batch)
-    if isinstance(batch, dict) and all(isinstance(key, str) for key in batch):
-        return model(**batch)
-    raise ModelLoadError(
-        f"batch {number} is a {type(batch).__name__}; it must be a tensor, a PackedSequence, a tuple of positional "
-        "arguments or a dict of keyword arguments"
-    )
 
 
 def _tensors(output: Any) -> Iterator[Tensor]:

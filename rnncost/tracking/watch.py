@@ -143,7 +143,7 @@ class ProcessWatch:
         key = id(hooks)
         if key in self._by_identity:
             return self._by_identity[key]
-        name = name_from_callers(module)
+        name = name_from_callers(module, otherwise=type(module).__name__)
         with self._lock:
             if key not in self._by_identity:
                 watched = watch(distinct(name, taken={each.name for each in self._watched}), module, self._options)
@@ -159,7 +159,7 @@ class ProcessWatch:
         self._alive.pop(key, None)
 
     def _meet_scripted(self, module: nn.Module) -> None:
-        prefix = name_from_callers(module)
+        prefix = name_from_callers(module, otherwise="")
         with self._lock:
             self._scripted.add(module)
             self._uncounted.extend(find_scripted(module, prefix=prefix))
