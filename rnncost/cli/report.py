@@ -102,6 +102,8 @@ def command(
         raise click.UsageError("--batch-size and --layout belong to an estimate; give --lengths or --lengths-file")
     if lengths is not None and (check or whole_model):
         raise click.UsageError("--check and --whole-model run the model; leave --lengths and --lengths-file out")
+    if lengths is None and _is_spec(target):
+        raise click.UsageError(f"{target} is a layer without a file, which can be estimated alone; give --lengths")
     # What the user's code prints must not mix with the report.
     with contextlib.redirect_stdout(sys.stderr), _warnings_as_lines(), _own_arguments(target):
         if lengths is not None:
@@ -131,10 +133,13 @@ def _estimate(
     from rnncost.cli.loading import load_target
     from rnncost.tracking import estimate
 
-    # A spec such as lstm:12x64 is no file, and no file's name begins like one.
-    named_as_spec = target.partition(":")[0].lower() in ("lstm", "gru", "rnn", "rnn_tanh", "rnn_relu")
-    model: Any = target if named_as_spec else load_target(target, needs_batches=False).model
+    model: Any = target if _is_spec(target) else load_target(target, needs_batches=False).model
     return estimate(model, lengths, layout=layout, batch_size=batch_size, backward=backward)
+
+
+def _is_spec(target: str) -> bool:
+    """Whether a target is a layer such as lstm:12x64; no model file's name begins like one."""
+    return target.partition(":")[0].lower() in ("lstm", "gru", "rnn", "rnn_tanh", "rnn_relu")
 
 
 def _run(target: str, *, backward: bool, check: bool, whole_model: bool, verify: bool) -> CostReport:

@@ -28,7 +28,8 @@ def backward(spec: RnnSpec, kind: BackwardKind, tally: Tally) -> OpCount:
     Bounds: an LSTM that wants no gradient but of the given cell state or of its projection is
     counted by up to a few H·b_t of one step too many or too few. A batch without sequences, whose
     backward adds zeros to zeros, counts nothing. Sums into a ``.grad`` that exists already belong
-    to the parameter, not to the layer, and are not counted.
+    to the parameter, not to the layer, and are not counted; nor is the sum of the gradients of one
+    tensor that serves as several weights or states, in one module or in several.
     """
     total = OpCount()
     input_grad = kind.input_grad

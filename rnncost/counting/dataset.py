@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import random
 from collections.abc import Iterable
 from typing import Any
@@ -65,7 +66,8 @@ class Dataset:
         import numpy as np  # late: the command line and the pytest plugin start without it
 
         checked, size, padded_length = self._lengths, self._size, self._width
-        exact = object if max(checked) * sum(checked) * (padded_length or 1) > _INT64_SAFE else np.int64
+        widest = max(max(checked), padded_length or 0)
+        exact = object if len(checked) * size * widest * widest > _INT64_SAFE else np.int64
         batches = -(-len(checked) // size)
         cells = np.zeros(batches * size, dtype=exact)
         cells[: len(checked)] = checked
@@ -107,6 +109,10 @@ class Dataset:
 def _batch_size(batch_size: int | None, sequences: int) -> int:
     if batch_size is None:
         return sequences
-    if type(batch_size) is not int or batch_size < 1:
+    try:
+        size = operator.index(batch_size)
+    except TypeError:
+        size = 0
+    if size < 1 or isinstance(batch_size, bool):
         raise LengthsError(f"batch_size is {batch_size!r}; it must be an integer of at least 1")
-    return min(batch_size, sequences)
+    return min(size, sequences)

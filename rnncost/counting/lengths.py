@@ -53,6 +53,9 @@ def check_lengths(lengths: Iterable[Any], *, source: str = "lengths") -> tuple[i
     values = to_list() if callable(to_list) else lengths
     if not isinstance(values, Iterable) or isinstance(values, (str, bytes)):
         raise LengthsError(f"{source}: {lengths!r} is not a sequence of lengths; give one such as [9, 8, 6]")
+    values = values if isinstance(values, (list, tuple)) else list(values)
+    if set(map(type, values)) == {int} and min(values) >= 1:  # at the speed of C, for a whole data set
+        return tuple(values)
     checked = tuple(_checked(value, position, source) for position, value in enumerate(values, start=1))
     if not checked:
         raise LengthsError(f"{source}: no length given; give at least one, such as 9,8,6")

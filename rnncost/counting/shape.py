@@ -30,6 +30,9 @@ class BatchShape(msgspec.Struct, frozen=True, kw_only=True):
     length_counts: tuple[tuple[int, int], ...] | None
 
     def __post_init__(self) -> None:
+        for name in ("sequences", "steps"):
+            if getattr(self, name) < 0:
+                raise LengthsError(f"{name} is {getattr(self, name)}; a batch has at least 0")
         if self.padded_steps < self.steps:
             raise LengthsError(
                 f"padded_length is {self.padded_steps}, but the longest sequence has {self.steps} steps; "
@@ -96,7 +99,8 @@ class BatchShape(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             LengthsError: if the number of lengths is not ``sequences`` or one exceeds ``steps``.
         """
-        counts = None if lengths is None else count_lengths(check_lengths(lengths))
+        # Of no sequence all lengths are known.
+        counts = () if not sequences else None if lengths is None else count_lengths(check_lengths(lengths))
         return cls(packed=False, sequences=sequences, steps=steps, padded_steps=steps, length_counts=counts)
 
     @property

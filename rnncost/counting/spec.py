@@ -50,6 +50,26 @@ class RnnSpec(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="
             raise SpecError(f"proj_size is {self.proj_size} for {self.kind!r}; only an LSTM can have a projection")
 
     @classmethod
+    def of_widths(
+        cls, kind: Kind, *, inputs: int, state: int, cell: int | None, num_layers: int, bias: bool, bidirectional: bool
+    ) -> RnnSpec:
+        """The module that a kernel computes, from the widths of its input and states.
+
+        A cell state (LSTM) is as wide as the hidden size; a hidden state narrower than that is a
+        projection.
+        """
+        hidden = state if cell is None else cell
+        return cls(
+            kind=kind,
+            input_size=inputs,
+            hidden_size=hidden,
+            num_layers=num_layers,
+            bias=bias,
+            bidirectional=bidirectional,
+            proj_size=state if state != hidden else 0,
+        )
+
+    @classmethod
     def parse(cls, text: str) -> RnnSpec:
         """Reads a spec such as ``lstm:12x64x2:bi``.
 

@@ -14,6 +14,7 @@ imported here.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -31,17 +32,16 @@ def _layer_handle(kind: Kind) -> Handle:
         # aten::lstm takes a list of two states, the others one tensor.
         packed = not _is_list(inputs[1 if kind == "lstm" else 2])
         states, _params, has_biases, num_layers, _, _, bidirectional = inputs[2:9] if packed else inputs[1:8]
-        sizes = [_shape(state) for state in _items(states)] if _is_list(states) else [_shape(states)]
-        hidden, output = sizes[-1][-1], sizes[0][-1]
+        widths = [_shape(state)[-1] for state in (_items(states) if _is_list(states) else [states])]
         data = _shape(inputs[0])
-        spec = RnnSpec(
-            kind=kind,
-            input_size=data[-1],
-            hidden_size=hidden,
+        spec = RnnSpec.of_widths(
+            kind,
+            inputs=data[-1],
+            state=widths[0],
+            cell=widths[1] if kind == "lstm" else None,
             num_layers=num_layers.toIValue(),
-            bidirectional=bidirectional.toIValue(),
             bias=has_biases.toIValue(),
-            proj_size=output if output != hidden else 0,
+            bidirectional=bidirectional.toIValue(),
         )
         return _count(kind, spec, data)
 
@@ -60,10 +60,7 @@ def _cell_handle(kind: Kind) -> Handle:
 
 
 def _count(name: str, spec: RnnSpec, data: list[int]) -> Counter[str]:
-    rows = 1
-    for size in data[:-1]:
-        rows *= size
-    return Counter({name: rows * formulas.forward_row(spec).macs})
+    return Counter({name: math.prod(data[:-1]) * formulas.forward_row(spec).macs})
 
 
 def _shape(value: Any) -> list[int]:

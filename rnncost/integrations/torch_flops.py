@@ -36,11 +36,11 @@ Formula = Callable[..., int]
 RNN_FLOP_FORMULAS: dict[Any, Formula] = {}
 
 
-def _formula(*operators: str) -> Callable[[Formula], Formula]:
+def _formula(*operators: str, namespace: Any = _aten) -> Callable[[Formula], Formula]:
     def register(formula: Formula) -> Formula:
         formula._get_raw = True  # type: ignore[attr-defined]  # be given tensors, not shapes
         for name in operators:
-            packet = getattr(_aten, name, None)
+            packet = getattr(namespace, name, None)
             if packet is not None:
                 RNN_FLOP_FORMULAS[packet] = formula
                 # The counter looks for a decomposition unless the overload itself is known.
@@ -87,23 +87,34 @@ def mkldnn_rnn_layer_backward(
     return formulas.backward(spec, kind, Tally(passes=1) + Tally.of(_rectangle(input))).flops
 
 
-@_formula("_cudnn_rnn", "miopen_rnn")
-def cudnn_rnn(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
-    """All layers at once; input ``(T, B, I)``, ``(B, T, I)`` or, with ``batch_sizes``, ``(N, I)``.
+def _fused(operator: str) -> Formula:
+    """All layers at once, as cuDNN and MIOpen have it.
 
-    Packed and padded differ in the rows of the input alone.
+    The input is ``(T, B, I)``, ``(B, T, I)`` or, with ``batch_sizes``, ``(N, I)``: packed and
+    padded differ in its rows alone.
     """
-    operator = _aten._cudnn_rnn if len(args) + len(kwargs) == 16 else _aten.miopen_rnn
-    given = _named(operator.default, args, kwargs)
-    return 2 * _rows(given["input"]) * formulas.forward_row(_cudnn_spec(given)).macs
+
+    def formula(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
+        given = _named(operator, args, kwargs)
+        return 2 * _rows(given["input"]) * formulas.forward_row(_fused_spec(given)).macs
+
+    return formula
 
 
-@_formula("_cudnn_rnn_backward")
-def cudnn_rnn_backward(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
-    """The gradients of input and states, which cuDNN always computes, and of weights where they are wanted."""
-    given = _named(_aten._cudnn_rnn_backward.default, args, kwargs)
-    times = 2 if given["output_mask"][3] else 1
-    return 2 * times * _rows(given["input"]) * formulas.forward_row(_cudnn_spec(given)).macs
+def _fused_backward(operator: str) -> Formula:
+    """The gradients of input and states, which are always computed, and of weights where they are wanted."""
+
+    def formula(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
+        given = _named(operator, args, kwargs)
+        times = 2 if given["output_mask"][3] else 1
+        return 2 * times * _rows(given["input"]) * formulas.forward_row(_fused_spec(given)).macs
+
+    return formula
+
+
+for _operator in ("_cudnn_rnn", "miopen_rnn"):
+    _formula(_operator)(_fused(_operator))
+    _formula(f"{_operator}_backward")(_fused_backward(f"{_operator}_backward"))
 
 
 def _opaque(kind: Kind) -> Formula:
@@ -112,17 +123,27 @@ def _opaque(kind: Kind) -> Formula:
     def formula(data: Tensor, *args: Any, out_val: Any = None, **kwargs: Any) -> int:
         packed = isinstance(args[1], Tensor) if kind != "lstm" else isinstance(args[0], Tensor)
         states, _params, has_biases, num_layers, _, _, bidirectional = args[1:8] if packed else args[:7]
-        state, cell = states if kind == "lstm" else (states, states)
-        hidden, output = cell.shape[-1], state.shape[-1]
-        spec = RnnSpec(
-            kind=kind,
-            input_size=data.shape[-1],
-            hidden_size=hidden,
+        state, cell = states if kind == "lstm" else (states, None)
+        spec = RnnSpec.of_widths(
+            kind,
+            inputs=data.shape[-1],
+            state=state.shape[-1],
+            cell=None if cell is None else cell.shape[-1],
             num_layers=num_layers,
-            bidirectional=bidirectional,
             bias=has_biases,
-            proj_size=output if output != hidden else 0,
+            bidirectional=bidirectional,
         )
+        return 2 * _rows(data) * formulas.forward_row(spec).macs
+
+    return formula
+
+
+def _quantized_cell(kind: Kind) -> Formula:
+    """``(input, hx, w_ih, w_hh, b_ih, b_hh)`` with packed weights."""
+
+    def formula(data: Tensor, hx: Any, *args: Any, out_val: Any = None, **kwargs: Any) -> int:
+        hidden = (hx[0] if kind == "lstm" else hx).shape[-1]
+        spec = RnnSpec(kind=kind, input_size=data.shape[-1], hidden_size=hidden, cell=True)
         return 2 * _rows(data) * formulas.forward_row(spec).macs
 
     return formula
@@ -130,6 +151,7 @@ def _opaque(kind: Kind) -> Formula:
 
 for _kind in _MODES:
     _formula(_kind, f"quantized_{_kind}")(_opaque(_kind))
+    _formula(f"quantized_{_kind}_cell_dynamic", namespace=torch.ops.quantized)(_quantized_cell(_kind))
 
 
 def _layer_spec(input: Tensor, weight_ih: Tensor, weight_hh: Tensor) -> RnnSpec:
@@ -137,7 +159,7 @@ def _layer_spec(input: Tensor, weight_ih: Tensor, weight_hh: Tensor) -> RnnSpec:
     return RnnSpec(kind="lstm", input_size=input.shape[-1], hidden_size=weight_hh.shape[-1])
 
 
-def _cudnn_spec(given: dict[str, Any]) -> RnnSpec:
+def _fused_spec(given: dict[str, Any]) -> RnnSpec:
     return RnnSpec(
         kind=_MODES[given["mode"]],
         input_size=given["input"].shape[-1],
@@ -148,8 +170,8 @@ def _cudnn_spec(given: dict[str, Any]) -> RnnSpec:
     )
 
 
-def _named(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    names = [argument.name for argument in operator._schema.arguments]
+def _named(operator: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    names = [argument.name for argument in getattr(_aten, operator).default._schema.arguments]
     return {**dict(zip(names, args, strict=False)), **kwargs}
 
 

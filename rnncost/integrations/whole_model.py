@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -18,6 +18,7 @@ from rnncost.reporting.whole_model import WholeModel
 from rnncost.tracking.position_wise import watch_position_wise
 from rnncost.tracking.run import call_model
 from rnncost.tracking.tracker import CostTracker
+from rnncost.tracking.undisturbed import undisturbed
 
 
 def measure_whole_model(model: nn.Module, batch: Any) -> WholeModel:
@@ -29,7 +30,7 @@ def measure_whole_model(model: nn.Module, batch: Any) -> WholeModel:
         model: the whole model.
         batch: as :func:`rnncost.tracking.run.run_batches` takes them.
     """
-    with _undisturbed(model):
+    with undisturbed(model), _quiet():
         with torch.no_grad(), CostTracker(model, verify=True) as tracker, watch_position_wise(model) as position_wise:
             call_model(model, batch)
         costs = tracker.report.costs
@@ -66,16 +67,13 @@ def _by_fvcore(model: nn.Module, batch: Any) -> int:
 
 
 @contextlib.contextmanager
-def _undisturbed(model: nn.Module) -> Iterator[None]:
-    level: Callable[[int], None] = logging.getLogger("fvcore").setLevel
-    devices = sorted({weight.device.index for weight in model.parameters() if weight.device.type == "cuda"})
-    modes = {module: module.training for module in model.modules()}
-    with torch.random.fork_rng(devices=devices), warnings.catch_warnings():
+def _quiet() -> Iterator[None]:
+    logger = logging.getLogger("fvcore")
+    level = logger.level
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        level(logging.ERROR)
+        logger.setLevel(logging.ERROR)
         try:
             yield
         finally:
-            level(logging.NOTSET)
-            for module, training in modes.items():
-                module.training = training
+            logger.setLevel(level)

@@ -41,14 +41,16 @@ class Contamination(msgspec.Struct, frozen=True, kw_only=True):
         tolerance: absolute difference up to which floats count as equal.
         differences: one entry for each tensor, layer and direction.
         assumed: whether the lengths were made up, since those of the run are unknown.
+        unchecked: why the layer could not be tried, where it could not; all else is empty then.
     """
 
     name: str
-    spec: RnnSpec
-    lengths: tuple[int, ...]
-    tolerance: float
-    differences: tuple[Difference, ...]
+    spec: RnnSpec | None = None
+    lengths: tuple[int, ...] = ()
+    tolerance: float = 0.0
+    differences: tuple[Difference, ...] = ()
     assumed: bool = False
+    unchecked: str = ""
 
     @property
     def outputs_exact(self) -> bool:
@@ -61,6 +63,8 @@ class Contamination(msgspec.Struct, frozen=True, kw_only=True):
         return all(each.exact for each in self.differences if each.what != "output")
 
     def __str__(self) -> str:
+        if self.unchecked:
+            return f"{printable(self.name)} is not checked: {self.unchecked}"
         assumed = ", lengths assumed" if self.assumed else ""
         lines = [
             f"{printable(self.name)} ({self.spec}), padded against packed on {len(self.lengths)} sequences{assumed}:"

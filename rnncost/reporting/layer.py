@@ -12,6 +12,7 @@ from rnncost.counting.sample import BatchSample, keep_lowest
 from rnncost.counting.spec import RnnSpec, Spec
 from rnncost.counting.tally import BackwardTally, CallTally, Tally, merge_backwards, merge_calls
 from rnncost.reporting.costs import Costs, CostView
+from rnncost.reporting.timing import LayoutTiming, TimingConditions
 from rnncost.units import printable
 
 Source = Literal["module", "subclass", "reader", "kernel", "estimate"]
@@ -46,6 +47,9 @@ class LayerCost(CostView, frozen=True, kw_only=True):
         calls: sums over its forward calls, one tally for each kind of call.
         backward_calls: sums over the calls whose backward ran.
         samples: a bounded random sample of the batches it saw.
+        timings: what its layouts took, where they were timed; the first one where reports are merged.
+        conditions: under what conditions.
+        best_layout: the fastest layout whose results are those of a packed run.
     """
 
     name: str
@@ -54,6 +58,9 @@ class LayerCost(CostView, frozen=True, kw_only=True):
     calls: tuple[CallTally, ...] = ()
     backward_calls: tuple[BackwardTally, ...] = ()
     samples: tuple[BatchSample, ...] = ()
+    timings: tuple[LayoutTiming, ...] = ()
+    conditions: TimingConditions | None = None
+    best_layout: str | None = None
 
     @property
     def tally(self) -> Tally:

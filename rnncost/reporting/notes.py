@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rnncost.counting.spec import RnnSpec
 from rnncost.reporting.layer import LayerCost
 from rnncost.reporting.report import CostReport
 from rnncost.units import format_count, format_fraction, printable
@@ -18,7 +19,8 @@ def _notes(report: CostReport) -> Iterator[str]:
     for found in report.uncounted:
         yield f"PARTIAL: {found}."
     if report.verification is not None:
-        yield str(report.verification)
+        calls = sum(layer.tally.calls for layer in report.layers if layer.source != "reader")
+        yield report.verification.describe(partial=report.partial, calls=calls)
     estimated = [layer for layer in report.layers if layer.source == "estimate"]
     if estimated:
         backward = "; its backward, through the output to the weights" if report.backward.executed.mults else ""
@@ -37,11 +39,17 @@ def _notes(report: CostReport) -> Iterator[str]:
 
 
 def _padding(report: CostReport) -> Iterator[str]:
-    unknown = [layer for layer in report.layers if layer.packed is None]
+    unknown = [layer for layer in report.layers if layer.packed is None and not getattr(layer.spec, "cell", False)]
     if unknown:
         calls = sum(call.forward.calls for layer in unknown for call in layer.calls if call.forward.packed_rows is None)
         padded_calls = "1 padded call" if calls == 1 else f"{calls:,} padded calls"
         yield f"? = unknown: {padded_calls} of {_names(unknown)} came without true lengths; give them with lengths=."
+    cells = [layer for layer in report.layers if isinstance(layer.spec, RnnSpec) and layer.spec.cell and layer.calls]
+    if cells:
+        yield (
+            f"{_names(cells)}: a cell sees one step at a time, so that what a padded loop would have run is not known; "
+            "its padded rows are those executed."
+        )
     for layer in report.layers:
         wasted = layer.wasted
         padded_rows = sum(call.forward.rows for call in layer.calls if not call.kind.packed)

@@ -26,7 +26,7 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def agrees(self) -> bool:
-        """Whether every kernel that was seen is counted exactly."""
+        """Whether every kernel that was seen is counted exactly. Says nothing of ``unseen_calls``."""
         return not self.differences and self.kernel_macs == self.counted_macs
 
     def merge(self, other: Verification) -> Verification:
@@ -37,18 +37,27 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
         }
         return Verification(differences=tuple(dict.fromkeys(self.differences + other.differences)), **sums)
 
-    def __str__(self) -> str:
-        if self.agrees and not self.calls:
-            text = "Nothing to verify: no recurrent kernel was seen"
-        elif self.agrees:
-            text = (
-                f"Verified on {self.calls:,} kernel calls: counted MACs equal the MACs of every recurrent kernel "
-                f"that ran ({self.kernel_macs:,})"
-            )
-        else:
+    def describe(self, *, partial: bool, calls: int) -> str:
+        """The proof in a sentence.
+
+        Args:
+            partial: whether work is known that nobody counted.
+            calls: calls that the report counts, of which the first alone may have been watched.
+        """
+        which = "was seen" if partial or self.unseen_calls else "ran meanwhile" if calls > self.calls else "ran"
+        total = f"the first {self.calls:,} of {calls:,}" if calls > self.calls else f"{self.calls:,}"
+        if self.differences:
             text = f"NOT VERIFIED: {'; '.join(self.differences)}"
+        elif not self.calls:
+            text = "Nothing to verify: no recurrent kernel was seen"
+        else:
+            text = (
+                f"Verified on {total} kernel calls: counted MACs equal the MACs of every recurrent kernel that {which} "
+                f"({self.kernel_macs:,})"
+            )
         if self.reader_macs:
             text += f"; {self.reader_macs:,} MACs are as readers state them"
         if self.unseen_calls:
-            text += f"; {self.unseen_calls:,} calls ran where kernels cannot be watched"
+            unseen = "1 call" if self.unseen_calls == 1 else f"{self.unseen_calls:,} calls"
+            text += f"; {unseen} ran where kernels cannot be watched"
         return text + "."

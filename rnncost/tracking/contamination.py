@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import copy
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -15,6 +15,7 @@ from rnncost.counting.spec import RnnSpec
 from rnncost.errors import UnsupportedModuleError
 from rnncost.reporting.contamination import Contamination, Difference
 from rnncost.tracking import stock
+from rnncost.tracking.undisturbed import undisturbed
 
 _DIRECTIONS = ("forward", "reverse")
 
@@ -22,7 +23,8 @@ _DIRECTIONS = ("forward", "reverse")
 def contamination(rnn: nn.Module, lengths: Iterable[Any], *, seed: int = 0, name: str | None = None) -> Contamination:
     """Compares a layer's padded run with its packed run on random sequences.
 
-    Outputs at real steps and final states are compared, for each direction. The layer runs
+    Outputs at real steps and final states are compared, for each direction. The layer's hooks
+    are off meanwhile, a layer in half precision is compared in single precision, and it runs
     without gradients and without dropout; its mode and the global random state are as before
     afterwards. Padding is zeros, after the end of each sequence.
 
@@ -41,10 +43,15 @@ def contamination(rnn: nn.Module, lengths: Iterable[Any], *, seed: int = 0, name
         raise UnsupportedModuleError(
             f"{type(rnn).__name__} is not an nn.RNN, nn.GRU or nn.LSTM with torch's own forward"
         )
+    if next(rnn.parameters()).is_meta:
+        raise UnsupportedModuleError("the layer is on the meta device, where nothing can be run; move it to another")
     checked = check_lengths(lengths)
+    if next(rnn.parameters()).dtype in (torch.float16, torch.bfloat16):
+        rnn = copy.deepcopy(rnn).float()  # else its own rounding would hide what padding does
     padded = _random_batch(rnn, spec, checked, seed)
     packed = pack_padded_sequence(padded, torch.tensor(checked), batch_first=rnn.batch_first, enforce_sorted=False)
-    with _undisturbed(rnn), torch.no_grad():
+    with undisturbed(rnn, without_hooks=True), torch.no_grad():
+        rnn.eval()
         padded_output, padded_final = rnn(padded)
         packed_output, packed_final = rnn(packed)
     true_output, _ = pad_packed_sequence(packed_output, batch_first=rnn.batch_first)
@@ -53,6 +60,10 @@ def contamination(rnn: nn.Module, lengths: Iterable[Any], *, seed: int = 0, name
         (real if rnn.batch_first else real.T)[row, :length] = True
     scale = max(1.0, float(true_output.abs().max()))
     tolerance = 100 * torch.finfo(true_output.dtype).eps * scale
+    if not bool(torch.isfinite(true_output).all()):
+        raise UnsupportedModuleError(
+            "the layer's outputs are not finite, so there is nothing to compare; look at its weights"
+        )
     errors = (padded_output - true_output).abs() * real.unsqueeze(-1)
     if not rnn.batch_first:
         errors = errors.transpose(0, 1)
@@ -98,17 +109,3 @@ def _random_batch(rnn: nn.RNNBase, spec: RnnSpec, lengths: tuple[int, ...], seed
         batch[row, :length] = torch.randn(length, spec.input_size, generator=generator)
     batch = batch.to(device=weight.device, dtype=weight.dtype)
     return batch if rnn.batch_first else batch.transpose(0, 1).contiguous()
-
-
-@contextlib.contextmanager
-def _undisturbed(rnn: nn.Module) -> Iterator[None]:
-    """Runs without dropout, and leaves modes and random state as they were."""
-    modes = {module: module.training for module in rnn.modules()}
-    devices = sorted({weight.device.index for weight in rnn.parameters() if weight.device.type == "cuda"})
-    with torch.random.fork_rng(devices=devices):
-        rnn.eval()
-        try:
-            yield
-        finally:
-            for module, training in modes.items():
-                module.training = training

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rnncost.counting.spec import RnnSpec
 from rnncost.reporting.layer import LayerCost, Uncounted
-from rnncost.tracking.kernels import KernelLog, LogStack, ShapeReader
+from rnncost.tracking.kernels import KernelLog, ShapeReader, new_stack
 from rnncost.tracking.recorder import Recorder
 from rnncost.tracking.verifier import Verifier
 
@@ -25,10 +25,17 @@ class KernelEye:
 
     def __init__(self, *, shapes: ShapeReader, backward: bool) -> None:
         self.verifier = Verifier()
-        self.logs = LogStack()
+        self.logs = new_stack()
         self._recorders: dict[tuple[str, RnnSpec], Recorder] = {}
         recorder_of = self._recorder if backward else None
-        self._log = KernelLog(owner=self, stack=self.logs, shapes=shapes, recorder_of=recorder_of)
+        self._log = KernelLog(
+            owner=self,
+            stack=self.logs,
+            shapes=shapes,
+            name=OUTSIDE,
+            recorder_of=recorder_of,
+            on_many=lambda: self._sum(keep=1),
+        )
         self._unreadable: dict[str, None] = {}
 
     def open(self) -> None:
@@ -71,12 +78,13 @@ class KernelEye:
             self._recorders[key] = Recorder(seed=kernel)
         return self._recorders[key]
 
-    def _sum(self) -> None:
-        # What is still listed now has no hook that will claim it.
-        for call in self._log.calls:
+    def _sum(self, *, keep: int = 0) -> None:
+        # What is listed before the last ``keep`` calls has no hook that will claim it.
+        known = len(self._log.calls) - keep
+        for call in self._log.calls[:known]:
             self._recorder(call.spec, call.kernel).add(call.kind, call.shape)
             self.verifier.add_outside(call)
-        self._log.calls.clear()
+        del self._log.calls[:known]
         for kernel in self._log.unreadable:
             self._unreadable[kernel] = None
             self.verifier.add_unreadable(kernel)

@@ -12,11 +12,15 @@ from rnncost.counting.kinds import BackwardKind, CallKind
 from rnncost.counting.shape import BatchShape
 from rnncost.counting.spec import RnnSpec
 from rnncost.tracking.recorder import Recorder
+from rnncost.tracking.running import vmapped
 from rnncost.tracking.wants import CELL, INPUT, STATE, Given
+
+CREATE_GRAPH = "the backward of a backward (create_graph=True), if one ran"
+VMAPPED = "its backward under torch.vmap (as in torch.func.jacrev), counted once for all that run together"
 
 
 class BackwardCall:
-    """One forward call whose backward may run, once or more or never. Holds sizes, no tensor.
+    """One forward call whose backward may run, once or more or never. Holds sizes and autograd nodes, no tensor.
 
     Bound: an ``LSTMCell`` returns the very cell state that its own tanh uses, so a gradient is
     seen to arrive there whether or not somebody else used it. One addition for each of its B·H
@@ -30,7 +34,7 @@ class BackwardCall:
         given: the tensors of the call, from which is read what wants gradients.
     """
 
-    __slots__ = ("_cancelled", "_kind", "_nodes", "_recorder", "_shape")
+    __slots__ = ("__weakref__", "_cancelled", "_kind", "_nodes", "_recorder", "_shape")
 
     def __init__(self, *, recorder: Recorder, spec: RnnSpec, called: CallKind, shape: BatchShape, given: Given) -> None:
         self._recorder = recorder
@@ -51,12 +55,14 @@ class BackwardCall:
         """Stops counting: somebody else counts this call."""
         self._cancelled = True
 
-    def arrived(self, way: int) -> None:
+    def arrived(self, way: int, *, vmapped: bool) -> None:
         """A gradient arrived at the output (0), the final state (1) or the final cell state (2)."""
         if self._cancelled or not self._recorder.listening:
             return
         if torch.is_grad_enabled():
-            self._recorder.create_graph = True
+            self._recorder.missed[CREATE_GRAPH] = None
+        if vmapped:
+            self._recorder.missed[VMAPPED] = None
         backward_pass = torch._C._current_graph_task_id()
         if self._recorder.arrive(self, backward_pass, way, self._left_out()):
             # All ways in have been used when the pass ends, not before.
@@ -102,4 +108,4 @@ class _Arrival:
         self._way = way
 
     def __call__(self, grad: Tensor) -> None:
-        self._call.arrived(self._way)
+        self._call.arrived(self._way, vmapped=vmapped(grad) > 1)

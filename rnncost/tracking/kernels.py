@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import BuiltinFunctionType
 from typing import Any
 
-import msgspec
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
+from torch.utils.checkpoint import _StopRecomputationError
 
 from rnncost.counting.kinds import CallKind
 from rnncost.counting.shape import BatchShape
-from rnncost.counting.spec import GATES, Kind, RnnSpec
+from rnncost.counting.spec import GATES, Kind, RnnSpec, Spec
+from rnncost.errors import LengthsError
 from rnncost.tracking.gradients import BackwardCall
 from rnncost.tracking.recorder import Recorder
-from rnncost.tracking.running import untraced
+from rnncost.tracking.running import untraced, vmapped
 from rnncost.tracking.wants import Given, call_kind
 
+# More listed calls than this are summed, but for the last, which a hook may claim yet.
+MANY_CALLS = 64
 _CELL_ENDINGS = ("_cell_dynamic", "_cell")
 _LAYER_ARGUMENTS = ("hx", "params", "has_biases", "num_layers", "dropout", "train", "bidirectional")
 _CELL_ARGUMENTS = ("input", "hx", "w_ih", "w_hh", "b_ih", "b_hh")
 
 
-class KernelCall(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class KernelCall:
     """One call of a recurrent kernel, in sizes.
 
     Attributes:
@@ -40,7 +46,7 @@ class KernelCall(msgspec.Struct, frozen=True, kw_only=True):
     spec: RnnSpec
     kind: CallKind
     shape: BatchShape
-    backward: BackwardCall | None = None
+    backward: weakref.ref[BackwardCall] | None = None
 
 
 class KernelLog(TorchFunctionMode):
@@ -51,6 +57,8 @@ class KernelLog(TorchFunctionMode):
         stack: the tracker's logs, to which this one is added.
         covers: the module whose reader states all the work that the log lists, if one does.
         shapes: makes the shapes of the batches.
+        name: of the module in whose call it lists.
+        on_many: called where many calls are listed that no module's hook can claim any more.
         recorder_of: where the backward of a call is recorded, given its spec and the kernel's
             name; without it backwards are not watched.
 
@@ -67,28 +75,37 @@ class KernelLog(TorchFunctionMode):
         stack: LogStack,
         covers: nn.Module | None = None,
         shapes: ShapeReader,
+        name: str,
         recorder_of: Callable[[RnnSpec, str], Recorder] | None = None,
+        on_many: Callable[[], None] | None = None,
     ) -> None:
         super().__init__()
         self.owner = owner
         self.calls: list[KernelCall] = []
+        self.active = True
         self.claimed = 0
         self.covers = covers
         self.unreadable: list[str] = []
         self._stack = stack
         self._shapes = shapes
+        self._name = name
+        self._on_many = on_many
         self._recorder_of = recorder_of
 
     def open(self) -> None:
         """Begins to list."""
+        self.active = True
         _push_mode(self)  # type: ignore[no-untyped-call]
-        self._stack.logs.append(self)
+        self._stack.add(self)
 
     def close(self) -> None:
         """Ends listing, also where modes were entered above this one and not left yet."""
-        if self not in self._stack.logs:
+        # In another thread, or under a mode stack that somebody swapped, it stays where it is, inert.
+        self.active = False
+        if self in self._stack.logs:
+            self._stack.logs.remove(self)
+        if self not in _get_current_function_mode_stack():  # type: ignore[no-untyped-call]
             return
-        self._stack.logs.remove(self)
         above = []
         while (mode := _pop_mode()) is not self:  # type: ignore[no-untyped-call]
             above.append(mode)
@@ -98,8 +115,13 @@ class KernelLog(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        result = func(*args, **(kwargs or {}))
-        kernel = kernel_name(func)
+        kernel = kernel_name(func) if self.active else None
+        try:
+            result = func(*args, **(kwargs or {}))
+        except _StopRecomputationError:  # checkpointing had all it needed: the kernel has run
+            if kernel is not None:
+                self._note(kernel, args, kwargs or {}, None)
+            raise
         if kernel is not None:
             self._note(kernel, args, kwargs or {}, result)
         return result
@@ -108,25 +130,45 @@ class KernelLog(TorchFunctionMode):
         read = _read_cell if "_cell" in kernel else _read_layer
         try:
             with untraced():
-                spec, kind, shape, given = read(kernel, args, kwargs, self._shapes)
+                spec, kind, shape, given = read(kernel, args, kwargs, self._shapes, self._name)
+        except LengthsError:
+            raise  # the user's lengths do not fit
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
             self.unreadable.append(kernel)
             return
         backward = None
-        if self._recorder_of is not None and torch.is_grad_enabled() and given.weights:
+        if self._recorder_of is not None and result is not None and torch.is_grad_enabled() and given.weights:
             recorder = self._recorder_of(spec, kernel)
             backward = BackwardCall(recorder=recorder, spec=spec, called=kind, shape=shape, given=given)
             output, *final = result if isinstance(result, tuple) and "_cell" not in kernel else (None, *_tuple(result))
             backward.watch(output, *final)
-        self.calls.append(KernelCall(kernel=kernel, spec=spec, kind=kind, shape=shape, backward=backward))
+        # Weak: the hooks on its outputs keep it, and with it the graph, as long as the graph lives.
+        backward_ref = None if backward is None else weakref.ref(backward)
+        if len(self.calls) >= MANY_CALLS and self._on_many is not None and self._stack.logs[-1] is self:
+            self._on_many()
+        self.calls.append(KernelCall(kernel=kernel, spec=spec, kind=kind, shape=shape, backward=backward_ref))
 
     def take(self, count: int) -> list[KernelCall]:
         """Removes the last ``count`` calls, which somebody else counts, and their backward with them."""
-        taken = [self.calls.pop() for _ in range(min(count, len(self.calls)))]
+        return self._cancelled([self.calls.pop() for _ in range(min(count, len(self.calls)))])
+
+    def take_one(self, spec: Spec) -> list[KernelCall]:
+        """As :meth:`take`, the last call that computes ``spec`` alone."""
+        index = next((index for index in reversed(range(len(self.calls))) if self.calls[index].spec == spec), None)
+        return [] if index is None else self._cancelled([self.calls.pop(index)])
+
+    @staticmethod
+    def _cancelled(taken: list[KernelCall]) -> list[KernelCall]:
         for call in taken:
-            if call.backward is not None:
-                call.backward.cancel()
+            backward = None if call.backward is None else call.backward()
+            if backward is not None:
+                backward.cancel()
         return taken
+
+
+def new_stack() -> LogStack:
+    """The stack of a new tracker."""
+    return LogStack(weakref.WeakSet())
 
 
 class ShapeReader:
@@ -142,22 +184,32 @@ class ShapeReader:
         """The shape of a packed call."""
         return BatchShape.from_batch_sizes(batch_sizes)
 
-    def padded(self, sequences: int, steps: int, given: Tensor | None, *, batch_first: bool) -> BatchShape:
-        """The shape of a padded call; ``given`` is its input, where its values may be looked at."""
+    def padded(self, sequences: int, steps: int, given: Tensor | None, *, batch_first: bool, name: str) -> BatchShape:
+        """The shape of a padded call of layer ``name``; ``given`` is its input, if its values may be looked at."""
         return BatchShape.rectangle(sequences=sequences, steps=steps)
 
 
 class LogStack(threading.local):
     """The open logs of one tracker in this thread, outermost first."""
 
-    def __init__(self) -> None:
+    def __init__(self, everywhere: weakref.WeakSet[KernelLog]) -> None:
+        # Run once in each thread, with the one set that all threads share: leaving the tracker
+        # ends what an exception left open elsewhere.
         self.logs: list[KernelLog] = []
+        self._everywhere = everywhere
 
     def claim(self, count: int) -> list[KernelCall]:
         """Takes the last ``count`` calls out of every open log, since a hook counts them."""
+        return self._claim(lambda log: log.take(count))
+
+    def claim_one(self, spec: Spec) -> list[KernelCall]:
+        """Takes the last call that computes ``spec`` out of every open log, if there is one."""
+        return self._claim(lambda log: log.take_one(spec))
+
+    def _claim(self, take: Callable[[KernelLog], list[KernelCall]]) -> list[KernelCall]:
         taken: list[KernelCall] = []
         for log in self.logs:
-            taken = log.take(count)
+            taken = take(log)
             log.claimed += 1
         return taken
 
@@ -173,9 +225,16 @@ class LogStack(threading.local):
         return log
 
     def close_all(self) -> None:
-        """Closes what an exception left open."""
+        """Closes what an exception left open, in this thread and in others."""
         for log in reversed(tuple(self.logs)):
             log.close()
+        for log in tuple(self._everywhere):
+            log.active = False
+
+    def add(self, log: KernelLog) -> None:
+        """Takes in a log that was opened."""
+        self.logs.append(log)
+        self._everywhere.add(log)
 
 
 def kernel_name(func: Any) -> str | None:
@@ -203,7 +262,7 @@ _FUNCTIONS: dict[Any, str] = {
 _Read = tuple[RnnSpec, CallKind, BatchShape, Given]
 
 
-def _read_layer(kernel: str, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: ShapeReader) -> _Read:
+def _read_layer(kernel: str, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: ShapeReader, name: str) -> _Read:
     """``(input, hx, params, …, batch_first)`` padded, ``(data, batch_sizes, hx, params, …)`` packed."""
     packed = "data" in kwargs or (len(args) > 2 and isinstance(args[2 if isinstance(args[1], Tensor) else 1], Tensor))
     if kernel.endswith("lstm"):
@@ -214,29 +273,28 @@ def _read_layer(kernel: str, args: tuple[Any, ...], kwargs: dict[str, Any], shap
     assert kind is not None
     data = given["data" if packed else "input"]
     state, cell = given["hx"] if kind == "lstm" else (given["hx"], None)
-    hidden = int(state.shape[-1] if cell is None else cell.shape[-1])
-    spec = RnnSpec(
-        kind=kind,
-        input_size=int(data.shape[-1]),
-        hidden_size=hidden,
+    spec = RnnSpec.of_widths(
+        kind,
+        inputs=int(data.shape[-1]),
+        state=int(state.shape[-1]),
+        cell=None if cell is None else int(cell.shape[-1]),
         num_layers=given["num_layers"],
         bias=given["has_biases"],
         bidirectional=given["bidirectional"],
-        proj_size=int(state.shape[-1]) if int(state.shape[-1]) != hidden else 0,
     )
     if packed:
         shape = shapes.packed(given["batch_sizes"].tolist())
     else:
         batch_first = bool(given.get("batch_first", False))
         sequences, steps = (data.shape[0], data.shape[1]) if batch_first else (data.shape[1], data.shape[0])
-        shape = shapes.padded(int(sequences), int(steps), data, batch_first=batch_first)
+        shape = shapes.padded(int(sequences), int(steps), data, batch_first=batch_first, name=name)
     dropout = given["dropout"] if given["train"] and spec.num_layers > 1 else 0.0
     called = call_kind(packed=packed, dropout=dropout)
     weights = () if kernel.startswith("quantized_") else given["params"]
     return spec, called, shape, Given(data=data, state=state, cell=cell, weights=weights)
 
 
-def _read_cell(kernel: str, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: ShapeReader) -> _Read:
+def _read_cell(kernel: str, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: ShapeReader, name: str) -> _Read:
     given = {**dict(zip(_CELL_ARGUMENTS, args, strict=False)), **kwargs}
     kind = _kind_of(kernel)
     assert kind is not None
@@ -250,7 +308,7 @@ def _read_cell(kernel: str, args: tuple[Any, ...], kwargs: dict[str, Any], shape
         bias=weights[2] is not None,
         cell=True,
     )
-    sequences = int(data.shape[0]) if data.dim() == 2 else 1
+    sequences = (int(data.shape[0]) if data.dim() == 2 else 1) * vmapped(data)
     shape = BatchShape.rectangle(sequences=sequences, steps=1)
     called = call_kind(packed=False, dropout=0.0)
     tensors = [weight for weight in weights if isinstance(weight, Tensor)]

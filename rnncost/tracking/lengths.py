@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -27,49 +27,65 @@ class TrueLengths(ShapeReader):
         self._infer = infer
         self._padded_length = padded_length
         self._given: tuple[int, ...] | None = None
-        self._inferred: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._given_by_name: dict[str, tuple[int, ...]] = {}
+        # (sequences, steps) -> (lengths, the layer in whose input they were found)
+        self._inferred: dict[tuple[int, int], tuple[tuple[int, ...], str]] = {}
+        self._sources: set[str] = set()
         self.set(None)
 
-    def set(self, lengths: Iterable[Any] | Tensor | None) -> None:
-        """Takes the lengths of the padded batches that follow; ``None`` forgets them."""
-        self._given = None if lengths is None else check_lengths(lengths)
-        self.plain = self._given is None and not self._infer and self._padded_length is None
+    def set(self, lengths: Iterable[Any] | Mapping[str, Iterable[Any]] | None) -> None:
+        """Takes the lengths of the padded batches that follow, for all layers or by name."""
+        by_name = lengths if isinstance(lengths, Mapping) else {}
+        checked = {name: check_lengths(each, source=f"lengths of {name}") for name, each in by_name.items()}
+        given = None if lengths is None or isinstance(lengths, Mapping) else check_lengths(lengths)
+        self._given, self._given_by_name = given, checked
+        self.plain = given is None and not checked and not self._infer and self._padded_length is None
 
     def packed(self, batch_sizes: Sequence[int]) -> BatchShape:
         """A packed batch; its padded equivalent is ``padded_length`` wide, where given."""
         return BatchShape.from_batch_sizes(batch_sizes, padded_length=self._padded_length)
 
-    def padded(self, sequences: int, steps: int, given: Tensor | None, *, batch_first: bool) -> BatchShape:
-        """A padded batch, with its lengths where they are known.
+    def padded(self, sequences: int, steps: int, given: Tensor | None, *, batch_first: bool, name: str) -> BatchShape:
+        """A padded batch of layer ``name``, with its lengths where they are known.
 
         Raises:
             LengthsError: if lengths were given, and their number or the longest does not fit.
         """
-        if self._given is not None:
-            self._check(self._given, sequences, steps)
-            return BatchShape.rectangle(sequences=sequences, steps=steps, lengths=self._given)
-        lengths = self._infer_lengths(sequences, steps, given, batch_first) if self._infer else None
+        lengths = self._given_by_name.get(name, self._given)
+        if lengths is not None:
+            self._check(lengths, sequences, steps, name)
+        elif self._infer and sequences:
+            lengths = self._infer_lengths(sequences, steps, given, batch_first, name)
         return BatchShape.rectangle(sequences=sequences, steps=steps, lengths=lengths)
 
     @staticmethod
-    def _check(lengths: tuple[int, ...], sequences: int, steps: int) -> None:
-        batch = f"the batch has {sequences} sequences of {steps} steps"
+    def _check(lengths: tuple[int, ...], sequences: int, steps: int, name: str) -> None:
+        batch = f"the batch of {name} has {sequences} sequences of {steps} steps"
         if len(lengths) != sequences:
             raise LengthsError(
-                f"{len(lengths)} lengths were given, but {batch}; call set_lengths() before each batch with its own"
+                f"{len(lengths)} lengths were given, but {batch}; call set_lengths() before each batch with its own, "
+                "or give layers lengths of their own by name"
             )
         if max(lengths) > steps:
             raise LengthsError(f"a length of {max(lengths)} was given, but {batch}; lengths count steps, not features")
 
     def _infer_lengths(
-        self, sequences: int, steps: int, given: Tensor | None, batch_first: bool
+        self, sequences: int, steps: int, given: Tensor | None, batch_first: bool, name: str
     ) -> tuple[int, ...] | None:
-        # An input without trailing zeros may be full, or computed from padded values by a layer
-        # below. Then the lengths last seen in a batch of this size hold; else none are known.
+        """Lengths from trailing zeros, or those found in the same forward by a layer below.
+
+        Where a layer's input has no trailing zeros, it may be full, or computed from padded values.
+        A layer in whose input zeros were found before reads data: its batch is full. For others
+        the lengths hold that such a layer found for a batch of this size since its last call.
+        """
         lengths = None if given is None or given.is_meta else trailing_zero_lengths(given, batch_first=batch_first)
-        if lengths is None or min(lengths, default=0) == steps:
-            return self._inferred.get((sequences, steps))
-        self._inferred[sequences, steps] = lengths
+        found = lengths is not None and min(lengths, default=steps) < steps
+        if not found and name not in self._sources:
+            return self._inferred.get((sequences, steps), (None, ""))[0]
+        self._sources.add(name)
+        self._inferred = {size: each for size, each in self._inferred.items() if each[1] != name}
+        if lengths is not None:
+            self._inferred[sequences, steps] = (lengths, name)
         return lengths
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from types import FrameType
 
 from torch import nn
@@ -33,10 +34,14 @@ def without_compile_prefix(name: str) -> str:
     return ".".join(part for part in name.split(".") if part != _COMPILED)
 
 
-def distinct(name: str, *, taken: set[str]) -> str:
-    """``name``, numbered where another module took it first: ``rnn``, then ``rnn #2``."""
-    candidate, number = name, 1
-    while candidate in taken:
-        number += 1
-        candidate = f"{name} #{number}"
-    return candidate
+class DistinctNames:
+    """Numbers names that were given before: ``rnn``, then ``rnn #2``."""
+
+    def __init__(self) -> None:
+        self._given: Counter[str] = Counter()
+
+    def distinct(self, name: str) -> str:
+        """``name``, with a number where it is not the first."""
+        self._given[name] += 1
+        number = self._given[name]
+        return name if number == 1 else f"{name} #{number}"

@@ -30,11 +30,14 @@ def watch_position_wise(model: nn.Module) -> Iterator[Callable[[], list[Position
             sequences, steps, rows = int(given.batch_sizes[0]), len(given.batch_sizes), given.data.shape[0]
             real_rows[sequences, steps] = real_rows[steps, sequences] = rows
 
-    def position_wise(name: str) -> Callable[[nn.Module, tuple[Any, ...], Any], None]:
-        def hook(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
-            sizes = tuple(args[0].shape[:2]) if args and isinstance(args[0], Tensor) and args[0].dim() >= 2 else ()
+    def position_wise(name: str) -> Callable[[nn.Module, tuple[Any, ...], dict[str, Any], Any], None]:
+        def hook(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+            given = args[0] if args else kwargs.get("input")
             rank = 2 if isinstance(module, nn.Embedding) else 3
-            if sizes in real_rows and args[0].dim() == rank:
+            if not isinstance(given, Tensor) or given.dim() != rank:
+                return
+            sizes = (given.shape[0], given.shape[1])
+            if sizes in real_rows:
                 one = _work(name, module, sizes[0] * sizes[1], real_rows[sizes])
                 found[name] = found[name].merge(one) if name in found else one
 
@@ -45,7 +48,7 @@ def watch_position_wise(model: nn.Module) -> Iterator[Callable[[], list[Position
             if isinstance(module, nn.RNNBase):
                 stack.enter_context(module.register_forward_hook(recurrent, with_kwargs=True))
             elif isinstance(module, _KINDS):
-                stack.enter_context(module.register_forward_hook(position_wise(name)))
+                stack.enter_context(module.register_forward_hook(position_wise(name), with_kwargs=True))
         yield lambda: list(found.values())
 
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 from torch import nn
 
 from rnncost.counting.shape import BatchShape
-from rnncost.counting.spec import Spec
+from rnncost.counting.spec import CustomSpec, RnnSpec, Spec
 from rnncost.errors import UnsupportedModuleError
 
 
@@ -29,6 +29,7 @@ class Reader(Protocol):
         """
 
 
+READER_BACKWARD = "its backward: a reader describes the forward pass alone"
 ReaderType = TypeVar("ReaderType", bound=type[Reader])
 
 _by_type: dict[type[nn.Module], Reader] = {}
@@ -90,3 +91,17 @@ def find_reader(module: nn.Module) -> Reader | None:
         if name in _by_name:
             return _by_name[name]()
     return None
+
+
+def read_spec(reader: Reader, module: nn.Module) -> Spec:
+    """What a reader says that a module is.
+
+    Raises:
+        UnsupportedModuleError: naming the reader, if it is neither an ``RnnSpec`` nor a ``CustomSpec``.
+    """
+    spec = reader.spec(module)
+    if not isinstance(spec, (RnnSpec, CustomSpec)):
+        raise UnsupportedModuleError(
+            f"{type(reader).__name__}.spec() returned {spec!r}, neither an RnnSpec nor a CustomSpec; see rnncost.Reader"
+        )
+    return spec

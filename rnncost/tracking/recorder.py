@@ -43,7 +43,7 @@ class Recorder:
         self._packed = _PlainSums()
         self._padded = _PlainSums()
         self.listening = True
-        self.create_graph = False
+        self.missed: dict[str, None] = {}
         self._arrivals: dict[tuple[Readable, int], tuple[frozenset[int], frozenset[str]]] = {}
         self._last_pass = -1
         self._forward: dict[CallKind, Tally] = {}

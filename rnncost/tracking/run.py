@@ -11,11 +11,12 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from rnncost.counting.shape import BatchShape
-from rnncost.errors import ModelLoadError
+from rnncost.errors import ModelLoadError, UnsupportedModuleError
 from rnncost.reporting.contamination import Contamination
 from rnncost.reporting.report import CostReport
-from rnncost.tracking import stock
 from rnncost.tracking.contamination import contamination
+from rnncost.tracking.fitting import is_recurrent, uncovered
+from rnncost.tracking.naming import without_compile_prefix
 from rnncost.tracking.tracker import CostTracker
 
 _CHECKED_SEQUENCES = 32
@@ -66,25 +67,28 @@ def call_model(model: nn.Module, batch: Any, *, number: int = 0) -> Any:
 
 def check_layers(model: nn.Module, report: CostReport) -> CostReport:
     """The report with what padding does to each recurrent layer, on lengths that it saw."""
-    found = tuple(_check_layer(name, module, report) for name, module in _stock_layers(model))
+    found = tuple(
+        _check_layer(without_compile_prefix(name) or type(module).__name__, module, report)
+        for name, module in uncovered(model)
+        if is_recurrent(module)
+    )
     return msgspec.structs.replace(report, contaminations=found)
 
 
-def _stock_layers(model: nn.Module) -> Iterator[tuple[str, nn.RNNBase]]:
-    for name, module in model.named_modules():
-        if isinstance(module, nn.RNNBase) and stock.is_stock_layer(module):
-            yield name or type(module).__name__, module
-
-
-def _check_layer(name: str, module: nn.RNNBase, report: CostReport) -> Contamination:
+def _check_layer(name: str, module: nn.Module, report: CostReport) -> Contamination:
     shapes = [sample.shape for layer in report.layers if layer.name == name for sample in layer.samples]
     known = [shape for shape in shapes if shape.length_counts and len(shape.length_counts) > 1]
     if known:
         counts = known[0].length_counts or ()
         lengths = [length for length, number in counts for _ in range(number)]
-        return contamination(module, lengths[:: -(-len(lengths) // _CHECKED_SEQUENCES)], name=name)
-    made_up = contamination(module, _even_lengths(shapes), name=name)
-    return msgspec.structs.replace(made_up, assumed=True)
+        lengths = lengths[:: -(-len(lengths) // _CHECKED_SEQUENCES)]
+    else:
+        lengths = _even_lengths(shapes)
+    try:
+        found = contamination(module, lengths, name=name)
+    except UnsupportedModuleError as error:
+        return Contamination(name=name, unchecked=str(error))
+    return msgspec.structs.replace(found, assumed=not known)
 
 
 def _even_lengths(shapes: list[BatchShape]) -> list[int]:
@@ -100,7 +104,10 @@ def _call(model: nn.Module, batch: Any, *, number: int, backward: bool) -> None:
         return
     wanted = [tensor for tensor in _tensors(output) if tensor.requires_grad]
     if not wanted:
-        raise ModelLoadError("--backward: no output of the model requires grad; train parameters, or leave it out")
+        raise ModelLoadError(
+            f"--backward: no tensor that requires grad was found in the model's output, a {type(output).__name__}; "
+            "return tensors, or tuples, dicts or dataclasses of them, that do"
+        )
     torch.autograd.backward(wanted, [torch.ones_like(tensor) for tensor in wanted])
     model.zero_grad(set_to_none=True)
 

@@ -36,3 +36,17 @@ def untraced() -> Iterator[None]:
     finally:
         if state is not None:
             binding._set_tracing_state(state)
+
+
+def raised(output: Any) -> bool:
+    """Whether the forward of a hooked module raised: torch then calls the hook while it handles the exception."""
+    return output is None and sys.exc_info()[0] is not None
+
+
+def vmapped(tensor: torch.Tensor) -> int:
+    """How many times over ``torch.vmap`` runs what is seen here as one call on ``tensor``."""
+    functorch: Any = torch._C._functorch
+    inner = tensor
+    while functorch.is_batchedtensor(inner) or functorch.is_gradtrackingtensor(inner):
+        inner = functorch.get_unwrapped(inner)
+    return inner.numel() // tensor.numel() if tensor.numel() else 1

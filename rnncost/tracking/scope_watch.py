@@ -12,11 +12,13 @@ from rnncost.counting import formulas
 from rnncost.counting.shape import BatchShape
 from rnncost.counting.spec import RnnSpec
 from rnncost.counting.tally import Tally
+from rnncost.errors import UnsupportedModuleError
 from rnncost.reporting.layer import LayerCost, Source
 from rnncost.tracking import stock
 from rnncost.tracking.kernels import KernelLog
-from rnncost.tracking.readers import Reader
+from rnncost.tracking.readers import READER_BACKWARD, Reader, read_spec
 from rnncost.tracking.recorder import Recorder
+from rnncost.tracking.running import raised
 from rnncost.tracking.verifier import call_macs
 from rnncost.tracking.wants import call_kind
 from rnncost.tracking.watched import Options, Watched
@@ -32,6 +34,7 @@ class _Scope(Watched):
             stack=options.logs,
             covers=module if self.source == "reader" else None,
             shapes=options.shapes,
+            name=self.name,
             recorder_of=self._recorder_of(),
         ).open()
 
@@ -63,7 +66,7 @@ class SubclassWatch(_Scope):
         kernels = self._options.logs.claim(len(log.calls))
         if self._options.verifier is not None and log.calls:
             self._options.verifier.compare(self.name, sum(map(call_macs, log.calls)), kernels)
-        if output is not None and not (log.calls or log.unreadable or log.claimed):
+        if not raised(output) and not (log.calls or log.unreadable or log.claimed):
             self.miss("its forward runs no kernel that rnncost knows; see rnncost.register_reader")
 
     def costs(self) -> Iterator[LayerCost]:
@@ -81,15 +84,19 @@ class ReaderWatch(_Scope):
     source: Source = "reader"
 
     def __init__(self, name: str, module: nn.Module, reader: Reader, options: Options) -> None:
-        super().__init__(name, module, reader.spec(module), options)
+        super().__init__(name, module, read_spec(reader, module), options)
         self._reader = reader
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
         log = self._options.logs.close(self)
-        if output is None:
+        if raised(output):
             return
-        spec = self._reader.spec(module)
-        shape = self._with_lengths(self._reader.shape(module, args, kwargs, output))
+        spec, shape = read_spec(self._reader, module), self._reader.shape(module, args, kwargs, output)
+        if not isinstance(shape, BatchShape):
+            raise UnsupportedModuleError(
+                f"{type(self._reader).__name__}.shape() returned {shape!r}, not a BatchShape; see rnncost.Reader"
+            )
+        shape = self._with_lengths(shape)
         self.recorder(spec).add(call_kind(packed=shape.packed, dropout=0.0), shape)
         kernels = self._options.logs.claim(0 if log is None else len(log.calls))
         if self._options.verifier is not None:
@@ -99,9 +106,20 @@ class ReaderWatch(_Scope):
             else:
                 self._options.verifier.trust(macs)
         if self._options.backward and torch.is_grad_enabled():
-            self.miss("its backward: a reader describes the forward pass alone")
+            self.miss(READER_BACKWARD)
 
     def _with_lengths(self, shape: BatchShape) -> BatchShape:
         if shape.packed or shape.length_counts is not None or shape.steps <= 1:
             return shape
-        return self._options.shapes.padded(shape.sequences, shape.steps, None, batch_first=False)
+        return self._options.shapes.padded(shape.sequences, shape.steps, None, batch_first=False, name=self.name)
+
+
+class UnreadableWatch(Watched):
+    """A module whose reader refuses it: it is named, and nothing of it is counted."""
+
+    def __init__(self, name: str, module: nn.Module, reason: str, options: Options) -> None:
+        super().__init__(name, module, None, options)
+        self.miss(reason)
+
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        """Nothing to read."""

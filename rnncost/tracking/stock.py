@@ -11,7 +11,8 @@ from rnncost.counting.kinds import CallKind
 from rnncost.counting.shape import BatchShape
 from rnncost.counting.spec import Kind, RnnSpec
 from rnncost.tracking.kernels import ShapeReader
-from rnncost.tracking.wants import Given, call_kind
+from rnncost.tracking.running import vmapped
+from rnncost.tracking.wants import Given, call_kind, cell_weights
 
 _KINDS: dict[str, Kind] = {"LSTM": "lstm", "GRU": "gru", "RNN_TANH": "rnn_tanh", "RNN_RELU": "rnn_relu"}
 _FORWARDS = {nn.LSTM.forward, nn.GRU.forward, nn.RNN.forward}
@@ -54,7 +55,7 @@ def read_spec(module: nn.Module) -> RnnSpec | None:
 
 
 def read_layer(
-    module: nn.Module, spec: RnnSpec, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: ShapeReader
+    module: nn.Module, spec: RnnSpec, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: ShapeReader, *, name: str
 ) -> tuple[CallKind, BatchShape, Given]:
     """One call of a layer: its kind, its batch, and its tensors.
 
@@ -66,7 +67,7 @@ def read_layer(
     if packed:
         shape, data = shapes.packed(given.batch_sizes.tolist()), given.data
     else:
-        shape, data = _padded_shape(given, bool(module.batch_first), shapes), given
+        shape, data = _padded_shape(given, bool(module.batch_first), shapes, name), given
     training = module.training and spec.num_layers > 1
     kind = call_kind(packed=packed, dropout=module.dropout if training else 0.0)  # type: ignore[arg-type]
     state, cell = _states(args[1] if len(args) > 1 else kwargs.get("hx"))
@@ -80,13 +81,11 @@ def read_cell(
 ) -> tuple[CallKind, BatchShape, Given]:
     """One call of a cell on ``(B, I)`` or ``(I,)``: one step, of true lengths nobody knows."""
     given: Tensor = args[0] if args else kwargs["input"]
-    sequences = given.shape[0] if given.dim() == 2 else 1
+    sequences = (given.shape[0] if given.dim() == 2 else 1) * vmapped(given)
     kind = call_kind(packed=False, dropout=0.0)
     state, cell = _states(args[1] if len(args) > 1 else kwargs.get("hx"))
-    weights = [getattr(module, name, None) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
-    tensors = [weight for weight in weights if isinstance(weight, Tensor)]
     shape = BatchShape.rectangle(sequences=sequences, steps=1)
-    return kind, shape, Given(data=given, state=state, cell=cell, weights=tensors)
+    return kind, shape, Given(data=given, state=state, cell=cell, weights=cell_weights(module))
 
 
 def output_tensors(output: Any, *, cell: bool) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
@@ -99,16 +98,19 @@ def output_tensors(output: Any, *, cell: bool) -> tuple[Tensor | None, Tensor | 
     return (given.data if isinstance(given, PackedSequence) else given), state, final_cell
 
 
-def _padded_shape(given: Tensor, batch_first: bool, shapes: ShapeReader) -> BatchShape:
+def _padded_shape(given: Tensor, batch_first: bool, shapes: ShapeReader, name: str) -> BatchShape:
     sizes = given.shape
     if len(sizes) == 2:
-        return shapes.padded(1, sizes[0], given, batch_first=batch_first)
+        return shapes.padded(1, sizes[0], given, batch_first=batch_first, name=name)
     sequences, steps = (sizes[0], sizes[1]) if batch_first else (sizes[1], sizes[0])
-    return shapes.padded(sequences, steps, given, batch_first=batch_first)
+    return shapes.padded(sequences, steps, given, batch_first=batch_first, name=name)
 
 
 def _states(given: Any) -> tuple[Tensor | None, Tensor | None]:
-    return given if isinstance(given, tuple) else (given, None)
+    if isinstance(given, (tuple, list)):
+        state, cell = given
+        return state, cell
+    return given, None
 
 
 def _kind(module: nn.Module) -> Kind | None:

@@ -13,7 +13,7 @@ from rnncost.counting.tally import Tally
 from rnncost.tracking import stock
 from rnncost.tracking.gradients import BackwardCall
 from rnncost.tracking.recorder import QUEUE_LENGTH
-from rnncost.tracking.running import NO_GRAPH_TASK, stopped_early, untraced
+from rnncost.tracking.running import NO_GRAPH_TASK, raised, stopped_early, untraced
 from rnncost.tracking.watched import Options, Watched
 
 # Called for each plain call, so without a function of ours around them.
@@ -58,20 +58,22 @@ class StockWatch(Watched):
         if len(self._queue) >= QUEUE_LENGTH:
             self._main.sum_queue()
         if self._logs.logs:
-            self._logs.claim(1)
+            self._logs.claim_one(self._spec)
 
     def _read_all(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-        if output is None and not stopped_early():
-            return  # the forward raised, and its kernel did not finish
+        if raised(output) and not stopped_early():
+            return  # its kernel did not finish
         with untraced():
             if self._spec.cell:
                 kind, shape, given = stock.read_cell(module, self._spec, args, kwargs)
             else:
-                kind, shape, given = stock.read_layer(module, self._spec, args, kwargs, self._options.shapes)
+                kind, shape, given = stock.read_layer(
+                    module, self._spec, args, kwargs, self._options.shapes, name=self.name
+                )
         if type(shape.sequences) is not int or type(shape.steps) is not int:
             return  # a symbolic size: torch.export traces, nothing runs
         self._main.add(kind, shape)
-        kernels = self._logs.claim(1)
+        kernels = self._logs.claim_one(self._spec)
         if self._options.verifier is not None:
             macs = formulas.forward(self._spec, Tally.of(shape)).macs
             self._options.verifier.compare(self.name, macs, kernels)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -14,11 +14,11 @@ from rnncost.errors import TrackerStateError, UncountedModuleWarning, Unsupporte
 from rnncost.reporting.layer import Uncounted
 from rnncost.reporting.report import CostReport, new_versions
 from rnncost.tracking.eye import KernelEye
-from rnncost.tracking.kernels import LogStack
+from rnncost.tracking.kernels import new_stack
 from rnncost.tracking.lengths import TrueLengths
-from rnncost.tracking.warn import warn
 from rnncost.tracking.watch import ModelWatch, ProcessWatch, Watch
 from rnncost.tracking.watched import Options
+from rnncost.warn import warn
 
 
 class CostTracker:
@@ -40,8 +40,8 @@ class CostTracker:
             every recurrent module that the process calls is watched.
         lengths: true lengths of the padded batches, as :meth:`set_lengths` takes them.
         infer_lengths: read true lengths off trailing all-zero steps of padded input. This looks
-            at values and so waits for the device. Where a layer's input has no trailing zeros,
-            the lengths last seen in a batch of the same size hold, else they stay unknown.
+            at values and so waits for the device. A layer above, whose input is computed, takes
+            the lengths that a layer below found in the same forward; else they stay unknown.
         padded_length: width that the data of packed batches had been padded to, where more than
             the longest sequence; a ``PackedSequence`` forgets it.
         backward: count the backward passes that run as well, by hooks on each call's outputs.
@@ -62,7 +62,7 @@ class CostTracker:
         self,
         model: nn.Module | None = None,
         *,
-        lengths: Iterable[Any] | None = None,
+        lengths: Iterable[Any] | Mapping[str, Iterable[Any]] | None = None,
         infer_lengths: bool = False,
         padded_length: int | None = None,
         backward: bool = False,
@@ -79,19 +79,20 @@ class CostTracker:
             backward=backward,
             shapes=self._lengths,
             verifier=None if self._eye is None else self._eye.verifier,
-            logs=LogStack() if self._eye is None else self._eye.logs,
+            logs=new_stack() if self._eye is None else self._eye.logs,
         )
         self._logs = options.logs
         self._watch: Watch = ProcessWatch(options) if model is None else ModelWatch(model, options)
         self._active = False
         self._warned: set[Uncounted] = set()
 
-    def set_lengths(self, lengths: Iterable[Any] | None) -> None:
+    def set_lengths(self, lengths: Iterable[Any] | Mapping[str, Iterable[Any]] | None) -> None:
         """Gives the true lengths of the padded batches that follow; ``None`` makes them unknown again.
 
         Args:
             lengths: steps of each sequence of the batch, in any order: a list, a numpy array, or
-                a tensor of integers on any device (which is waited for).
+                a tensor of integers on any device (which is waited for). Where layers get batches
+                of different sequences, such as words and characters, a mapping from a layer's name.
 
         Raises:
             LengthsError: naming the value and its position, for anything but integers of at least 1.
@@ -120,11 +121,13 @@ class CostTracker:
             self._warn_uncounted()
 
     def _leave(self) -> None:
-        if self._eye is not None:
-            self._eye.close()
-        self._logs.close_all()
-        self._watch.remove()
         self._active = False
+        try:
+            self._watch.remove()
+        finally:
+            if self._eye is not None:
+                self._eye.close()
+            self._logs.close_all()
 
     @property
     def report(self) -> CostReport:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.graph import get_gradient_edge
 
 from rnncost.counting.kinds import BackwardKind, CallKind
@@ -18,8 +18,20 @@ INPUT, STATE, CELL = "input", "state", "cell"
 
 def call_kind(*, packed: bool, dropout: float) -> CallKind:
     """The kind of a call that is running now; ``dropout`` is the probability in force between layers."""
-    dropout_mults = 0 if not dropout else 1 if dropout == 1 else 2
-    return CallKind(packed=packed, dropout_mults=dropout_mults, recomputed=in_backward())
+    return CallKind(packed=packed, dropout_mults=dropout_mults(dropout), recomputed=in_backward())
+
+
+def dropout_mults(probability: float) -> int:
+    """Multiplications that dropout of this probability costs an element, as in :class:`CallKind`."""
+    if not probability:
+        return 0
+    return 1 if probability == 1 else 2
+
+
+def cell_weights(cell: nn.Module) -> list[Tensor]:
+    """The weights of a cell, in the order that :func:`weight_names` gives them."""
+    found = (getattr(cell, name, None) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
+    return [weight for weight in found if isinstance(weight, Tensor)]
 
 
 def weight_names(spec: RnnSpec) -> Iterator[str]:
@@ -75,4 +87,11 @@ class Given:
         named = {**dict(zip(weight_names(spec), self.weights, strict=False)), INPUT: self.data}
         states = {name: tensor for name, tensor in ((STATE, self.state), (CELL, self.cell)) if tensor is not None}
         wanted = {name: tensor for name, tensor in {**named, **states}.items() if tensor.requires_grad}
-        return {name: get_gradient_edge(tensor).node for name, tensor in wanted.items()}
+        return {name: node for name, tensor in wanted.items() if (node := _gradient_node(tensor)) is not None}
+
+
+def _gradient_node(tensor: Tensor) -> Any:
+    try:
+        return get_gradient_edge(tensor).node
+    except (AttributeError, RuntimeError):  # wrapped by torch.func: taken to receive its gradient
+        return None

@@ -14,10 +14,10 @@ from torch.nn.modules import module as torch_module
 from torch.utils.hooks import RemovableHandle
 
 from rnncost.reporting.layer import LayerCost, Uncounted
-from rnncost.tracking.fitting import is_recurrent, watch
-from rnncost.tracking.hooks import HookedModule
-from rnncost.tracking.naming import distinct, name_from_callers, without_compile_prefix
-from rnncost.tracking.readers import find_reader
+from rnncost.tracking.fitting import is_recurrent, uncovered, watch
+from rnncost.tracking.hooks import Hook, HookedModule
+from rnncost.tracking.kernels import LogStack
+from rnncost.tracking.naming import DistinctNames, name_from_callers, without_compile_prefix
 from rnncost.tracking.scripted import find_scripted
 from rnncost.tracking.watched import Options, Watched
 
@@ -40,26 +40,24 @@ class ModelWatch:
         self._model = model
         self._options = options
         self._watched: dict[nn.Module, Watched] = {}
-        self._seen: set[nn.Module] = set()
+        self._uncovered: set[nn.Module] = set()
         self._hooks: list[HookedModule] = []
         self._scripted: tuple[Uncounted, ...] = ()
 
     def install(self) -> None:
         self._scripted = tuple(find_scripted(self._model))
-        self._seen = set(self._model.modules())
-        covered: list[str] = []
+        self._uncovered = {module for _, module in uncovered(self._model)}
         for name, module in self._model.named_modules():
-            if any(name.startswith(f"{outer}.") or not outer for outer in covered):
-                continue  # its work is part of what the reader of an outer module states
-            if find_reader(module) is not None:
-                covered.append(name)
             if module not in self._watched:
                 watched = watch(without_compile_prefix(name) or type(module).__name__, module, self._options)
                 if watched is not None:
                     self._watched[module] = watched
             if module in self._watched:
                 self._watched[module].listen(True)
-                self._hooks.append(HookedModule(module, self._watched[module]))
+                hook: Hook = self._watched[module]
+                if module not in self._uncovered:
+                    hook = _UnlessCovered(hook, self._options.logs)
+                self._hooks.append(HookedModule(module, hook))
 
     def remove(self) -> None:
         while self._hooks:
@@ -68,14 +66,34 @@ class ModelWatch:
             watched.listen(False)
 
     def layers(self) -> Iterator[LayerCost]:
-        return (cost for watched in self._watched.values() for cost in watched.costs())
+        for module, watched in self._watched.items():
+            for cost in watched.costs():
+                # A part of what a reader states is a layer of its own only where it is called by itself.
+                if cost.calls or module in self._uncovered:
+                    yield cost
 
     def uncounted(self) -> tuple[Uncounted, ...]:
         found = [*self._scripted, *(each for watched in self._watched.values() for each in watched.uncounted())]
         for name, module in self._model.named_modules():
-            if module not in self._seen and module not in self._watched and is_recurrent(module):
+            if module not in self._watched and is_recurrent(module):
                 found.append(Uncounted(name=name, type_name=type(module).__name__, reason=_ADDED))
         return tuple(dict.fromkeys(found))
+
+
+class _UnlessCovered(Hook):
+    """The hook of a module inside one whose reader states its work: silent while that one runs."""
+
+    def __init__(self, hook: Hook, logs: LogStack) -> None:
+        self._hook = hook
+        self._logs = logs
+
+    def enter(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if type(self._hook).enter is not Hook.enter and not self._logs.covered(module):
+            self._hook.enter(module, args, kwargs)
+
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        if not self._logs.covered(module):
+            self._hook(module, args, kwargs, output)
 
 
 class ProcessWatch:
@@ -90,6 +108,7 @@ class ProcessWatch:
         self._by_identity: dict[int, Watched | None] = {}
         self._alive: dict[int, weakref.ref[Any]] = {}
         self._watched: list[Watched] = []
+        self._names = DistinctNames()
         self._scripted: weakref.WeakSet[nn.Module] = weakref.WeakSet()
         self._uncounted: list[Uncounted] = []
 
@@ -146,7 +165,7 @@ class ProcessWatch:
         name = name_from_callers(module, otherwise=type(module).__name__)
         with self._lock:
             if key not in self._by_identity:
-                watched = watch(distinct(name, taken={each.name for each in self._watched}), module, self._options)
+                watched = watch(self._names.distinct(name), module, self._options)
                 if watched is not None:
                     self._watched.append(watched)
                 self._by_identity[key] = watched

@@ -14,8 +14,6 @@ from rnncost.tracking.kernels import LogStack, ShapeReader
 from rnncost.tracking.recorder import Recorder
 from rnncost.tracking.verifier import Verifier
 
-_CREATE_GRAPH = "the backward of a backward (create_graph=True)"
-
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """What a tracker was asked for.
@@ -77,6 +75,6 @@ class Watched(Hook):
     def uncounted(self) -> Iterator[Uncounted]:
         """What could not be counted, and why."""
         reasons = dict(self._reasons)
-        if any(recorder.create_graph for recorder in self._recorders.values()):
-            reasons[_CREATE_GRAPH] = None
+        for recorder in self._recorders.values():
+            reasons.update(recorder.missed)
         return (Uncounted(name=self.name, type_name=self._type_name, reason=reason) for reason in reasons)

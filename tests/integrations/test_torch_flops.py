@@ -12,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import rnncost
 from rnncost.counting.spec import GATES, RnnSpec
-from rnncost.integrations.torch_flops import RNN_FLOP_FORMULAS, cudnn_rnn, cudnn_rnn_backward
+from rnncost.integrations.torch_flops import RNN_FLOP_FORMULAS
 from tests.builders import build_module, packed_batch, padded_batch
 from tests.oracle import native_kernels
 
@@ -82,6 +82,18 @@ def test_quantised(kind: Any, packed: bool) -> None:
     assert flops.get_total_flops() == rnncost.analyze(model, batch).executed.flops > 0
 
 
+cudnn_rnn = RNN_FLOP_FORMULAS[torch.ops.aten._cudnn_rnn]
+cudnn_rnn_backward = RNN_FLOP_FORMULAS[torch.ops.aten._cudnn_rnn_backward]
+
+
+@pytest.mark.parametrize("kind", [nn.LSTMCell, nn.GRUCell, nn.RNNCell])
+def test_quantised_cells(kind: Any) -> None:
+    model = torch.ao.quantization.quantize_dynamic(nn.Sequential(kind(3, 4)), {kind})
+    with counter() as flops:
+        model(torch.zeros(5, 3))
+    assert flops.get_total_flops() == rnncost.analyze(model, torch.zeros(5, 3)).executed.flops > 0
+
+
 MODES = {"rnn_relu": 0, "rnn_tanh": 1, "lstm": 2, "gru": 3}
 
 
@@ -144,7 +156,13 @@ def test_miopen_by_its_real_signature() -> None:
     arguments = cudnn_arguments(spec, torch.zeros(5, 4, 3, device="meta"), [])
     ours = {name: arguments[name] for name in names(torch.ops.aten.miopen_rnn.default)}
     executed = rnncost.analyze(build_module(spec), padded_batch(LENGTHS, 3)).executed
-    assert cudnn_rnn(*ours.values(), out_val=None) == executed.flops
+    assert RNN_FLOP_FORMULAS[torch.ops.aten.miopen_rnn](*ours.values(), out_val=None) == executed.flops
+    backward = {
+        **{name: arguments.get(name) for name in names(torch.ops.aten.miopen_rnn_backward.default)},
+        "output_mask": [True, True, True, True],
+    }
+    formula = RNN_FLOP_FORMULAS[torch.ops.aten.miopen_rnn_backward]
+    assert formula(*backward.values(), out_val=None) == 2 * executed.flops
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")

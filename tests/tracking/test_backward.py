@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import threading
+import warnings
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from torch.utils.checkpoint import checkpoint
 
 import rnncost
 from rnncost.counting import OpCount, RnnSpec
+from rnncost.errors import UncountedModuleWarning
 from tests.builders import build_module, packed_batch, padded_batch
 from tests.oracle import dispatched, same_operations
 from tests.tracking.models import Tagger
@@ -164,11 +167,18 @@ def test_a_loop_of_cells_equals_what_was_dispatched() -> None:
         assert same_operations(counted, ops.count), cell
 
 
+class OwnForward(nn.GRU):
+    def forward(self, x: Tensor) -> Any:  # type: ignore[override]
+        return super().forward(x)
+
+
 @pytest.mark.parametrize("reentrant", [False, True])
-def test_recomputation_is_executed_work_and_named(reentrant: bool) -> None:
-    module = nn.GRU(3, 4)
+@pytest.mark.parametrize("kind", [nn.GRU, nn.LSTM, OwnForward])
+@pytest.mark.parametrize("verify", [False, True])
+def test_recomputation_is_executed_work_and_named(reentrant: bool, kind: Any, verify: bool) -> None:
+    module = kind(3, 4)
     x = padded_batch(LENGTHS, 3).requires_grad_(True)
-    with rnncost.CostTracker(module, backward=True) as tracker:
+    with rnncost.CostTracker(module, backward=True, verify=verify) as tracker:
         output = checkpoint(lambda given: module(given)[0], x, use_reentrant=reentrant)
         output.sum().backward()
     layer = tracker.report.layers[0]
@@ -179,7 +189,7 @@ def test_recomputation_is_executed_work_and_named(reentrant: bool) -> None:
 def test_a_backward_of_a_backward_is_named_not_guessed() -> None:
     module = nn.GRU(3, 4)
     x = padded_batch(LENGTHS, 3).requires_grad_(True)
-    with pytest.warns(rnncost.errors.UncountedModuleWarning, match="create_graph"):  # noqa: SIM117
+    with pytest.warns(UncountedModuleWarning, match="create_graph"):  # noqa: SIM117
         with rnncost.CostTracker(module, backward=True) as tracker:
             torch.autograd.grad(module(x)[0].sum(), x, create_graph=True)
     assert tracker.report.partial
@@ -226,14 +236,53 @@ def test_the_quadratic_part_of_packing_is_named_where_it_matters() -> None:
     assert tracker.report.backward.saved.adds < 0
 
 
-def test_data_parallel_threads_lose_no_backward() -> None:
+def test_threads_lose_no_backward() -> None:
+    module = nn.GRU(3, 4)
+
+    def train() -> None:
+        for _ in range(50):
+            module(padded_batch(LENGTHS, 3))[0].sum().backward()
+
+    with rnncost.CostTracker(module, backward=True) as tracker:
+        threads = [threading.Thread(target=train) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert (tracker.report.layers[0].tally.calls, calls(tracker.report)) == (200, 200)
+
+
+def test_several_calls_in_one_pass_are_one_pass() -> None:
     module = nn.GRU(3, 4)
     with rnncost.CostTracker(module, backward=True) as tracker:
-        for _ in range(50):
+        for _ in range(5):
             outputs = [module(padded_batch(LENGTHS, 3))[0] for _ in range(4)]
             torch.stack(outputs).sum().backward()
-    assert calls(tracker.report) == 200
-    assert sum(call.backward.passes for call in tracker.report.layers[0].backward_calls) == 50
+    assert calls(tracker.report) == 20
+    assert sum(call.backward.passes for call in tracker.report.layers[0].backward_calls) == 5
+
+
+@pytest.mark.parametrize("module", [nn.LSTM(3, 4), nn.LSTMCell(3, 4)])
+def test_states_given_in_a_list(module: nn.Module) -> None:
+    sizes = (2, 4) if isinstance(module, nn.LSTMCell) else (1, 2, 4)
+    x = torch.zeros(2, 3) if isinstance(module, nn.LSTMCell) else torch.zeros(5, 2, 3)
+    with rnncost.CostTracker(module, backward=True) as tracker:
+        output = module(x, [torch.zeros(sizes), torch.zeros(sizes)])[0]
+        output.sum().backward()
+    assert calls(tracker.report) == 1
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_torch_func_runs_and_what_it_multiplies_is_counted_or_named() -> None:
+    cell, x = nn.GRUCell(3, 4), torch.randn(7, 2, 3)
+    with rnncost.CostTracker(cell, verify=True) as tracker:
+        torch.vmap(cell)(x)
+    assert tracker.report.layers[0].tally.rows == 14
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UncountedModuleWarning)
+        with rnncost.CostTracker(cell, backward=True) as tracker:
+            torch.func.jacrev(lambda given: cell(given).sum(0))(x[0])
+    assert any("torch.vmap" in found.reason for found in tracker.report.uncounted)
 
 
 def _text(report: rnncost.CostReport) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from torch import nn
 import rnncost
 from rnncost.errors import LengthsError, UnsupportedModuleError
 
+contamination_module: Any = importlib.import_module("rnncost.tracking.contamination")
 LENGTHS = [8, 5, 2]
 
 
@@ -52,14 +54,74 @@ def test_without_bias_zero_padding_leaves_the_reverse_direction_alone() -> None:
     assert seen["hidden", 0, "forward"] == 2
 
 
-def test_the_worked_case_of_one_unit() -> None:
+def alone(module: Any, batch: torch.Tensor, lengths: list[int]) -> list[torch.Tensor]:
+    """The outputs of each sequence run by itself."""
+    return [module(batch[:length, row : row + 1])[0] for row, length in enumerate(lengths)]
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_against_a_run_of_each_sequence_alone(bidirectional: bool) -> None:
+    module = nn.GRU(4, 5, 2, bidirectional=bidirectional)
+    batch = contamination_module._random_batch(module, module_spec(module), tuple(LENGTHS), 0)
+    with torch.no_grad():
+        padded, true = module(batch)[0], alone(module, batch, LENGTHS)
+    errors = [(padded[:length, row] - true[row][:, 0]).abs().amax(0) for row, length in enumerate(LENGTHS)]
+    found = rnncost.contamination(module, LENGTHS)
+    for index, direction in enumerate(["forward", "reverse"][: 1 + bidirectional]):
+        parts = [float(error[5 * index : 5 * index + 5].max()) for error in errors]
+        seen = next(each for each in found.differences if (each.what, each.direction) == ("output", direction))
+        assert seen.largest == pytest.approx(max(parts), abs=1e-6)
+        assert seen.sequences == sum(part > 1e-5 for part in parts)
+
+
+def module_spec(module: nn.GRU) -> rnncost.RnnSpec:
+    return rnncost.estimate(module, [1]).layers[0].spec  # type: ignore[return-value]
+
+
+def test_the_worked_case_of_one_unit(monkeypatch: pytest.MonkeyPatch) -> None:
+    # LSTM(1, 1, bi), all weights 0.5, the sequence [2.0] padded with two zeros: the reverse output
+    # at its one step is 0.8656 where 0.6083 is true, and the forward final state 0.7474.
     lstm = nn.LSTM(1, 1, bidirectional=True)
     for weight in lstm.parameters():
-        nn.init.constant_(weight, 0.5)
-    found = rnncost.contamination(lstm, [3, 1])
-    reverse = next(each for each in found.differences if (each.what, each.direction) == ("output", "reverse"))
-    assert reverse.sequences == 1
-    assert reverse.largest > 0.1
+        weight.data.fill_(0.5)
+    batch = torch.zeros(3, 2, 1)
+    batch[0, :] = 2.0
+    monkeypatch.setattr(contamination_module, "_random_batch", lambda *_: batch)
+    found = {(each.what, each.direction): each for each in rnncost.contamination(lstm, [1, 3]).differences}
+    assert found["output", "reverse"].largest == pytest.approx(0.8656 - 0.6083, abs=1e-4)
+    assert found["hidden", "forward"].largest == pytest.approx(0.7474 - 0.6083, abs=1e-4)
+    assert (found["output", "reverse"].sequences, found["output", "forward"].sequences) == (1, 0)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_does_not_hide_what_padding_does(dtype: torch.dtype) -> None:
+    module = nn.GRU(4, 5, bidirectional=True).to(dtype)
+    found = rnncost.contamination(module, LENGTHS)
+    assert not found.outputs_exact
+    assert found.tolerance < 1e-4
+    assert module.weight_hh_l0.dtype is dtype
+
+
+def test_what_cannot_be_compared_is_said() -> None:
+    module = nn.GRU(4, 5)
+    nn.init.constant_(module.weight_hh_l0, float("nan"))
+    with pytest.raises(UnsupportedModuleError, match="not finite"):
+        rnncost.contamination(module, LENGTHS)
+    with pytest.raises(UnsupportedModuleError, match="meta device"):
+        rnncost.contamination(nn.GRU(4, 5, device="meta"), LENGTHS)
+
+
+def _fail(*_: Any) -> None:
+    raise AssertionError("the hook ran")
+
+
+def test_hooks_of_others_do_not_see_it() -> None:
+    module = nn.GRU(4, 5)
+    module.register_forward_hook(_fail)
+    with rnncost.CostTracker(module) as tracker:
+        rnncost.contamination(module, LENGTHS)
+    assert tracker.report.layers[0].tally.calls == 0
+    assert len(module._forward_hooks) == 1
 
 
 @pytest.mark.parametrize("training", [False, True])

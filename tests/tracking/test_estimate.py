@@ -18,7 +18,7 @@ from rnncost.counting.dataset import Dataset
 from rnncost.errors import LengthsError, SpecError, UnsupportedModuleError
 from tests.builders import build_module, packed_batch, padded_batch
 from tests.counting.test_formulas import any_spec
-from tests.tracking.models import Tagger
+from tests.tracking.models import Holder, Tagger
 
 any_lengths = st.lists(st.integers(1, 12), min_size=1, max_size=9)
 
@@ -83,14 +83,51 @@ def test_frozen_weights_and_dropout_are_read_off_the_module() -> None:
     assert estimated.backward.executed == tracker.report.backward.executed
 
 
-def test_cells_are_loops_over_steps() -> None:
-    cell = nn.GRUCell(3, 4)
-    estimated = rnncost.estimate(nn.Sequential(cell), [3, 1])
-    assert (estimated.layers[0].name, estimated.layers[0].tally.calls, estimated.layers[0].tally.rows) == ("0", 3, 4)
-    with rnncost.CostTracker(cell) as tracker:
-        for size in (2, 1, 1):
-            cell(torch.zeros(size, 3))
-    assert estimated.executed == tracker.report.executed
+@pytest.mark.parametrize("cell", [nn.GRUCell(3, 4), nn.RNNCell(3, 4), nn.LSTMCell(3, 4)])
+def test_cells_are_loops_over_steps(cell: nn.Module) -> None:
+    estimated = rnncost.estimate(nn.Sequential(cell), [3, 1, 3], backward=True, batch_size=2)
+    with rnncost.CostTracker(nn.Sequential(cell), backward=True) as tracker:
+        for sizes in ((2, 1, 1), (1, 1, 1)):
+            state: Any = None
+            for size in sizes:
+                if state is not None:
+                    state = tuple(part[:size] for part in state) if isinstance(state, tuple) else state[:size]
+                state = cell(torch.zeros(size, 3), state)
+            (state[0] if isinstance(state, tuple) else state).sum().backward()
+    ours, counted = estimated.layers[0], tracker.report.layers[0]
+    assert (ours.name, ours.calls) == (counted.name, counted.calls)
+    assert ours.backward.executed == counted.backward.executed
+
+
+def test_the_input_of_a_second_layer_wants_a_gradient() -> None:
+    model = nn.Sequential(Holder(nn.GRU(3, 4)), Holder(nn.GRU(4, 5)))
+    with rnncost.CostTracker(model, backward=True) as tracker:
+        model(padded_batch([5, 4], 3)).sum().backward()
+    estimated = rnncost.estimate(model, [5, 4], layout="padded", backward=True)
+    assert [layer.backward.executed for layer in estimated.layers] == [
+        layer.backward.executed for layer in tracker.report.layers
+    ]
+    by_name = rnncost.estimate(model, [5, 4], layout="padded", backward=True, input_grad={"1.rnn": True})
+    assert by_name.backward == estimated.backward
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_has_no_backward_or_an_own_forward() -> None:
+    quantised = torch.ao.quantization.quantize_dynamic(nn.Sequential(nn.LSTM(3, 4)), {nn.LSTM})
+    assert rnncost.estimate(quantised, [5, 3], backward=True).backward.executed.macs == 0
+
+    class Own(nn.GRU):
+        def forward(self, x: Any) -> Any:  # type: ignore[override]
+            return x
+
+    report = rnncost.estimate(nn.Sequential(Own(3, 4)), [5, 3])
+    assert (report.layers, report.uncounted[0].name) == ((), "0")
+    assert "its forward is its own" in report.uncounted[0].reason
+
+
+def test_widths_beyond_64_bits_stay_exact() -> None:
+    report = rnncost.estimate("lstm:2x2", [1], padded_length=4 * 10**9, layout="padded")
+    assert report.layers[0].tally.step_rows == (4 * 10**9) ** 2
 
 
 def test_a_model_too_large_for_any_memory() -> None:
@@ -103,7 +140,7 @@ def test_a_model_too_large_for_any_memory() -> None:
 
 def test_real_verse_lengths() -> None:
     lengths = [int(line) for line in (Path(__file__).parents[1] / "data" / "kjv_verse_lengths.txt").read_text().split()]
-    report = rnncost.estimate("lstm:128x256", np.array(lengths), batch_size=64)
+    report = rnncost.estimate("lstm:128x256", np.array(lengths), batch_size=np.int64(64))
     tally = report.layers[0].tally
     assert (tally.calls, tally.sequences, tally.rows) == (486, 31_102, 789_634)
     expected = sum(
@@ -150,6 +187,7 @@ def test_specs_that_cannot_be_read(text: str, message: str) -> None:
     ("options", "message"),
     [
         ({"batch_size": 0}, "batch_size is 0"),
+        ({"batch_size": True}, "batch_size is True"),
         ({"batch_size": 2.0}, r"batch_size is 2\.0"),
         ({"padded_length": 2}, "padded_length is 2, but the longest"),
         ({"layout": "bucketed"}, "layout is 'bucketed'"),

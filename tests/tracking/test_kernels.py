@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import threading
+import weakref
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.overrides import _pop_mode
 from torch.utils.flop_counter import FlopCounterMode
 
 import rnncost
@@ -60,9 +64,13 @@ def test_recurrent_work_outside_any_hook_is_found() -> None:
     assert verification is not None
     assert verification.agrees
     assert verification.kernel_macs == verification.counted_macs == report.executed.macs
-    assert f"counted MACs equal the MACs of every recurrent kernel that ran ({report.executed.macs:,})" in str(
-        verification
+    proof = verification.describe(partial=False, calls=5)
+    assert proof == (
+        "Verified on 5 kernel calls: counted MACs equal the MACs of every recurrent kernel that ran "
+        f"({report.executed.macs:,})."
     )
+    assert "of every recurrent kernel that was seen" in verification.describe(partial=True, calls=5)
+    assert "the first 5 of 9 kernel calls" in verification.describe(partial=False, calls=9)
 
 
 def test_without_the_eye_that_work_is_missed() -> None:
@@ -129,7 +137,9 @@ def test_a_count_that_differs_is_said() -> None:
     verification = tracker.report.verification
     assert verification is not None
     assert not verification.agrees
-    assert str(verification) == "NOT VERIFIED: Wrapper: 84 MACs counted, 1,680 in kernels."
+    assert verification.describe(partial=False, calls=1) == (
+        "NOT VERIFIED: Wrapper: 84 MACs counted, 1,680 in kernels."
+    )
 
 
 def test_overlapping_eyes_each_see() -> None:
@@ -155,3 +165,48 @@ def test_merged_verifications_add_up() -> None:
     merged = tracker.report.merge(tracker.report)
     assert merged.verification is not None
     assert merged.verification.kernel_macs == 2 * tracker.report.executed.macs == merged.executed.macs
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_kernels_outside_modules_are_summed_as_they_come(backward: bool) -> None:
+    cell = nn.GRUCell(3, 4)
+    with rnncost.CostTracker(nn.Identity(), verify=True, backward=backward) as tracker:
+        alive = []
+        for _ in range(300):
+            state = torch.gru_cell(torch.zeros(2, 3), torch.zeros(2, 4), *cell.parameters())
+            alive.append(weakref.ref(state))
+        assert tracker._eye is not None
+        assert len(tracker._eye._log.calls) <= 64
+        del state
+        gc.collect()
+        assert [reference() for reference in alive if reference() is not None] == []
+    assert tracker.report.layers[0].tally.calls == 300
+
+
+def test_leaving_survives_a_swapped_mode_stack_and_other_threads() -> None:
+    module = nn.GRU(3, 4)
+    tracker = rnncost.CostTracker(module, verify=True)
+    with torch.device("cpu"):
+        tracker.__enter__()
+    tracker.__exit__(None, None, None)
+    assert not module._forward_hooks
+    _pop_mode()  # torch.device took the tracker's mode for its own, and left its own
+    other = rnncost.CostTracker(module, verify=True)
+    thread = threading.Thread(target=other.__enter__)
+    thread.start()
+    thread.join()
+    other.__exit__(None, None, None)
+    assert not module._forward_hooks
+
+
+def test_a_kernel_run_by_a_hook_of_the_users_is_not_taken_for_the_modules_own() -> None:
+    module, other = nn.GRU(3, 4), nn.GRU(5, 6)
+    module.register_forward_hook(lambda *_: other.forward(torch.zeros(2, 1, 5)))
+    with rnncost.CostTracker(module, verify=True) as tracker:
+        module(padded_batch(LENGTHS, 3))
+    assert [(layer.source, str(layer.spec)) for layer in tracker.report.layers] == [
+        ("module", "GRU 3x4"),
+        ("kernel", "GRU 5x6"),
+    ]
+    assert tracker.report.verification is not None
+    assert tracker.report.verification.agrees

@@ -87,8 +87,8 @@ def test_backward_of_known_lengths_equals_the_packed_backward() -> None:
 @pytest.mark.parametrize(
     ("lengths", "message"),
     [
-        ([5, 2], "2 lengths were given, but the batch has 4 sequences of 5 steps"),
-        ([6, 2, 4, 1], "a length of 6 was given, but the batch has 4 sequences of 5 steps"),
+        ([5, 2], "2 lengths were given, but the batch of GRU has 4 sequences of 5 steps"),
+        ([6, 2, 4, 1], "a length of 6 was given, but the batch of GRU has 4 sequences of 5 steps"),
     ],
 )
 def test_lengths_that_do_not_fit_say_both(lengths: list[int], message: str) -> None:
@@ -154,3 +154,31 @@ def test_input_without_trailing_zeros_stays_unknown() -> None:
     with rnncost.CostTracker(module, infer_lengths=True) as tracker:
         module(torch.ones(5, 2, 3))
     assert tracker.report.layers[0].packed is None
+
+
+def test_a_full_batch_after_a_padded_one_is_full() -> None:
+    model = nn.Sequential(Holder(nn.GRU(3, 4, batch_first=True)), Holder(nn.GRU(4, 4, batch_first=True)))
+    with rnncost.CostTracker(model, infer_lengths=True) as tracker:
+        model(padded_batch(LENGTHS, 3, batch_first=True))
+        model(torch.ones(4, 5, 3))
+        model(torch.ones(0, 5, 3))
+    assert [layer.tally.packed_rows for layer in tracker.report.layers] == [32, 32]
+
+
+def test_layers_of_different_batches_get_lengths_of_their_own() -> None:
+    model = nn.ModuleDict({"words": nn.GRU(3, 4), "chars": nn.GRU(3, 4)})
+    with rnncost.CostTracker(model) as tracker:
+        tracker.set_lengths({"words": [5, 2], "chars": [7, 7, 1]})
+        model["words"](padded_batch([5, 2], 3))
+        model["chars"](padded_batch([7, 7, 1], 3))
+    assert [layer.tally.packed_rows for layer in tracker.report.layers] == [7, 15]
+
+
+def test_lengths_that_do_not_fit_a_subclass_are_said_too() -> None:
+    class Own(nn.GRU):
+        def forward(self, x: torch.Tensor) -> Any:  # type: ignore[override]
+            return super().forward(x)
+
+    module = Own(3, 4)
+    with rnncost.CostTracker(module, lengths=[5, 4, 3]), pytest.raises(LengthsError, match="3 lengths were given"):
+        module(padded_batch(LENGTHS, 3))

@@ -124,8 +124,6 @@ def test_dropout_between_layers(probability: float, training: bool, packed: bool
 
 
 def test_a_batch_without_sequences() -> None:
-    with rnncost.CostTracker(nn.GRU(3, 4), backward=True) as tracker:
-        pass
     module = nn.GRU(3, 4)
     with rnncost.CostTracker(module, backward=True) as tracker:
         module(torch.zeros(4, 0, 3))[0].sum().backward()
@@ -137,11 +135,12 @@ def test_a_batch_without_sequences() -> None:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("before", [False, True])
-def test_compiled_models(before: bool) -> None:
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+def test_compiled_models(before: bool, backend: str) -> None:
     model, batch = Holder(nn.GRU(3, 4)), padded_batch(LENGTHS, 3)
-    compiled: Any = torch.compile(model, backend="eager") if before else None
+    compiled: Any = torch.compile(model, backend=backend) if before else None
     with rnncost.CostTracker(model if compiled is None else compiled) as tracker:
-        run = torch.compile(model, backend="eager") if compiled is None else compiled
+        run = torch.compile(model, backend=backend) if compiled is None else compiled
         run(batch)
         run(batch)
     layer = only(tracker.report)
@@ -345,3 +344,93 @@ def test_readers_that_cannot_be() -> None:
 def test_formulas_of_a_custom_spec() -> None:
     spec = CustomSpec(title="x", row=OpCount(matmul_mults=3))
     assert formulas.forward(spec, Tally.of(BatchShape.from_lengths([2, 1]))).macs == 9
+
+
+class Doubling(nn.Module):
+    """Holds a layer that is also used elsewhere; a reader states its work."""
+
+    def __init__(self, rnn: nn.GRU) -> None:
+        super().__init__()
+        self.rnn = rnn
+
+    def forward(self, x: Tensor) -> Any:
+        return self.rnn(x)[0]
+
+
+@rnncost.register_reader(Doubling)
+class DoublingReader:
+    def spec(self, module: nn.Module) -> RnnSpec:
+        return RnnSpec(kind="gru", input_size=3, hidden_size=3)
+
+    def shape(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> BatchShape:
+        return BatchShape.rectangle(sequences=args[0].shape[1], steps=args[0].shape[0])
+
+
+@pytest.mark.parametrize("whole_process", [False, True])
+@pytest.mark.parametrize("verify", [False, True])
+def test_a_layer_inside_a_reader_and_outside_is_counted_in_both_places(whole_process: bool, verify: bool) -> None:
+    class Both(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            shared = nn.GRU(3, 3)
+            self.inner = Doubling(shared)
+            self.outer = shared
+
+        def forward(self, x: Tensor) -> Any:
+            return self.outer(self.inner(x))
+
+    model = Both()
+    with rnncost.CostTracker(None if whole_process else model, verify=verify) as tracker:
+        model(padded_batch(LENGTHS, 3))
+    assert sorted((layer.source, layer.tally.calls) for layer in tracker.report.layers) == [
+        ("module", 1),
+        ("reader", 1),
+    ]
+    assert tracker.report.executed == 2 * rnncost.analyze(nn.GRU(3, 3), padded_batch(LENGTHS, 3)).executed
+
+
+def test_a_module_that_returns_nothing_is_counted_all_the_same() -> None:
+    class Silent(nn.GRU):
+        def forward(self, x: Tensor) -> None:  # type: ignore[override]
+            super().forward(x)
+
+    class SilentArithmetic(nn.GRU):
+        def forward(self, x: Tensor) -> None:  # type: ignore[override]
+            self.kept = x * 2
+
+    assert rows(only(rnncost.analyze(Silent(3, 4), torch.zeros(5, 2, 3))))[0] == 10
+    with pytest.warns(UncountedModuleWarning, match="runs no kernel"):
+        assert rnncost.analyze(SilentArithmetic(3, 4), torch.zeros(5, 2, 3)).partial
+
+
+class Refused(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
+@pytest.mark.parametrize(
+    ("spec", "shape", "message"),
+    [
+        ("x", None, r"Reader\.spec\(\) returned 'x', neither an RnnSpec nor a CustomSpec"),
+        (
+            RnnSpec(kind="gru", input_size=1, hidden_size=1),
+            (2, 5),
+            r"Reader\.shape\(\) returned \(2, 5\), not a BatchShape",
+        ),
+    ],
+)
+def test_a_reader_that_returns_nonsense_is_named(spec: Any, shape: Any, message: str) -> None:
+    class Reader:
+        def spec(self, module: nn.Module) -> Any:
+            return spec
+
+        def shape(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> Any:
+            return shape
+
+    rnncost.register_reader(Refused)(Reader)
+    if shape is None:  # a model with such a layer can be tracked; the layer is named
+        with pytest.warns(UncountedModuleWarning, match=message):
+            assert rnncost.analyze(Refused(), torch.zeros(1)).partial
+    else:
+        with pytest.raises(UnsupportedModuleError, match=message):
+            rnncost.analyze(Refused(), torch.zeros(1))

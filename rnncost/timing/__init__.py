@@ -1,0 +1,1 @@
+"""Clocks, layouts and verdicts: did fewer operations become less time?"""

@@ -1,0 +1,116 @@
+"""Clocks: how long a call takes on a device, without waiting for it in between."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol
+
+import torch
+
+Call = Callable[[], object]
+
+
+class Lap:
+    """One timed call. ``seconds`` is known once the clock has settled.
+
+    Attributes:
+        seconds: time on the device, or wall time on the CPU.
+        cpu_seconds: process CPU time beside it, where the device is the CPU.
+    """
+
+    __slots__ = ("cpu_seconds", "seconds")
+
+    def __init__(self, seconds: float = 0.0, cpu_seconds: float | None = None) -> None:
+        self.seconds = seconds
+        self.cpu_seconds = cpu_seconds
+
+
+class Clock(Protocol):
+    """Times calls one after another."""
+
+    def time(self, call: Call) -> Lap:
+        """Runs ``call`` and notes how long it takes, without waiting for the device."""
+
+    def settle(self) -> None:
+        """Waits for the device once, and fills in the laps noted since the last time."""
+
+
+class CpuClock:
+    """``perf_counter``, with the process's CPU time beside it."""
+
+    def time(self, call: Call) -> Lap:
+        """Runs ``call``; its lap is complete at once."""
+        cpu, wall = time.process_time(), time.perf_counter()
+        call()
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        return Lap(wall, cpu)
+
+    def settle(self) -> None:
+        """Nothing to wait for."""
+
+
+class EventClock:
+    """Events of an accelerator on its current stream, read after one synchronisation.
+
+    Args:
+        new_event: makes an event that can time: ``torch.cuda.Event(enable_timing=True)`` or its like.
+        synchronize: waits for the device.
+    """
+
+    def __init__(self, *, new_event: Callable[[], Any], synchronize: Callable[[], None]) -> None:
+        self._new_event = new_event
+        self._synchronize = synchronize
+        self._open: list[tuple[Lap, Any, Any]] = []
+
+    def time(self, call: Call) -> Lap:
+        """Records an event before and after ``call``."""
+        start, end, lap = self._new_event(), self._new_event(), Lap()
+        start.record()
+        call()
+        end.record()
+        self._open.append((lap, start, end))
+        return lap
+
+    def settle(self) -> None:
+        """Synchronises once and reads all events. Milliseconds become seconds."""
+        self._synchronize()
+        for lap, start, end in self._open:
+            lap.seconds = start.elapsed_time(end) / 1000
+        self._open.clear()
+
+
+class FakeClock:
+    """Takes its seconds from an iterable, for tests; calls are run all the same."""
+
+    def __init__(self, seconds: Iterable[float]) -> None:
+        self._seconds: Iterator[float] = iter(seconds)
+
+    def time(self, call: Call) -> Lap:
+        """Runs ``call`` and takes the next figure."""
+        call()
+        seconds = next(self._seconds)
+        return Lap(seconds, seconds)
+
+    def settle(self) -> None:
+        """Nothing to wait for."""
+
+
+def clock_for(device: torch.device) -> Clock:
+    """The clock that fits a device.
+
+    Raises:
+        ValueError: for a device that no clock is known for.
+    """
+    if device.type == "cpu":
+        return CpuClock()
+    if device.type in ("cuda", "xpu"):
+        backend = getattr(torch, device.type)
+
+        def synchronize() -> None:
+            backend.synchronize(device)
+
+        return EventClock(new_event=lambda: backend.Event(enable_timing=True), synchronize=synchronize)
+    if device.type == "mps":
+        return EventClock(new_event=lambda: torch.mps.Event(enable_timing=True), synchronize=torch.mps.synchronize)
+    raise ValueError(f"no clock is known for device {str(device)!r}; use cpu, cuda, xpu or mps")

@@ -1,0 +1,198 @@
+"""Interleaved rounds of several calls, and what their ratios say."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import random
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from rnncost.errors import NoisyTimingWarning
+from rnncost.timing.clock import Call, Clock, Lap
+from rnncost.warn import warn
+
+Verdict = Literal["faster", "slower", "same", "unclear"]
+SAME_WITHIN = 0.03
+_MIN_ROUNDS = 11
+_BLOCK_ROUNDS = 5
+_MAX_WARM_UPS = 12
+_STABLE_WITHIN = 0.1
+_RESAMPLES = 2000
+_NARROW = 0.02
+_NOISY_WITHIN = 0.1
+
+
+class Ratio(msgspec.Struct, frozen=True, kw_only=True):
+    """A ratio of times: the median over rounds of the ratio within a round.
+
+    Attributes:
+        median: the ratio.
+        low: lower end of its bootstrap 95 % interval.
+        high: upper end.
+    """
+
+    median: float
+    low: float
+    high: float
+
+    @property
+    def verdict(self) -> Verdict:
+        """``same`` inside ±3 %; else ``faster`` or ``slower`` where the interval leaves 1 out."""
+        if self.low >= 1 - SAME_WITHIN and self.high <= 1 + SAME_WITHIN:
+            return "same"
+        if self.high < 1:
+            return "faster"
+        return "slower" if self.low > 1 else "unclear"
+
+
+class Sampled(msgspec.Struct, frozen=True, kw_only=True):
+    """Laps of several calls, round by round.
+
+    Attributes:
+        seconds: for each call its seconds in every round.
+        cpu_seconds: process CPU seconds beside them; empty where the device is not the CPU.
+        complete: whether the rounds ended of themselves, not by an interrupt.
+    """
+
+    seconds: dict[str, list[float]]
+    cpu_seconds: dict[str, list[float]]
+    complete: bool
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds were run."""
+        return min(map(len, self.seconds.values()))
+
+    def median(self, name: str) -> float:
+        """Median seconds of a call."""
+        return statistics.median(self.seconds[name])
+
+    def ratio(self, name: str, base: str, *, seed: int = 0) -> Ratio:
+        """How long ``name`` takes relative to ``base``."""
+        pairs = zip(self.seconds[name], self.seconds[base], strict=True)
+        return bootstrap([one / other for one, other in pairs], seed=seed)
+
+
+def bootstrap(ratios: Sequence[float], *, seed: int = 0) -> Ratio:
+    """The median of ``ratios`` with the percentile interval of the medians of resamples."""
+    values = np.asarray(ratios, dtype=float)
+    draws = np.random.default_rng(seed).integers(0, len(values), size=(_RESAMPLES, len(values)))
+    low, high = np.quantile(np.median(values[draws], axis=1), (0.025, 0.975))
+    return Ratio(median=float(np.median(values)), low=float(low), high=float(high))
+
+
+def sample(
+    calls: Mapping[str, Call],
+    *,
+    clock: Clock,
+    base: str,
+    budget_s: float,
+    seed: int = 0,
+    between: Callable[[], None] | None = None,
+    now: Callable[[], float] = time.monotonic,
+) -> Sampled:
+    """Times calls in interleaved rounds: A B C, B C A, … in shuffled order.
+
+    What disturbs the machine then disturbs all alike, and ratios are taken within a round. Rounds
+    go on until the interval of every ratio to ``base`` is narrow or the budget is spent, but at
+    least a few. An interrupt (Ctrl-C) ends them, keeping what was measured if that is a round.
+
+    Args:
+        calls: what to time, by name.
+        clock: the clock of their device.
+        base: the call that the others are compared with.
+        budget_s: seconds for everything, warm-up included.
+        seed: of the order.
+        between: run before each call and not timed: frees gradients, for example.
+        now: seconds since some moment; a fake one in tests.
+
+    Warns:
+        NoisyTimingWarning: if wall and CPU time disagree: the process waited for others.
+    """
+    deadline = now() + budget_s
+    prepare = between or (lambda: None)
+    laps: dict[str, list[Lap]] = {name: [] for name in calls}
+    order, complete = list(calls), True
+    shuffle = random.Random(seed).shuffle
+    with _quiet_garbage():
+        try:
+            for name in order:
+                _warm_up(calls[name], clock, prepare, now() + budget_s / (4 * len(order)), now)
+            while True:
+                for _ in range(_BLOCK_ROUNDS):
+                    shuffle(order)
+                    for name in order:
+                        prepare()
+                        laps[name].append(clock.time(calls[name]))
+                clock.settle()
+                rounds = len(laps[base])
+                if rounds >= _MIN_ROUNDS and (now() >= deadline or _all_narrow(laps, base)):
+                    break
+        except KeyboardInterrupt:
+            clock.settle()
+            complete = False
+            if not min(map(len, laps.values())):
+                raise
+    sampled = _sampled(laps, complete=complete)
+    _warn_if_noisy(sampled)
+    return sampled
+
+
+def _warm_up(call: Call, clock: Clock, prepare: Callable[[], None], deadline: float, now: Callable[[], float]) -> None:
+    """Runs ``call`` until it takes as long as the time before: caches, allocators and threads are ready then."""
+    before = float("inf")
+    for _ in range(_MAX_WARM_UPS):
+        prepare()
+        lap = clock.time(call)
+        clock.settle()
+        if abs(lap.seconds - before) <= _STABLE_WITHIN * lap.seconds or now() >= deadline:
+            return
+        before = lap.seconds
+
+
+def _all_narrow(laps: Mapping[str, Sequence[Lap]], base: str) -> bool:
+    sampled = _sampled(laps, complete=True)
+    ratios = [sampled.ratio(name, base) for name in laps if name != base]
+    return all(ratio.high - ratio.low <= _NARROW * ratio.median for ratio in ratios)
+
+
+def _sampled(laps: Mapping[str, Sequence[Lap]], *, complete: bool) -> Sampled:
+    rounds = min(map(len, laps.values()))
+    seconds = {name: [lap.seconds for lap in found[:rounds]] for name, found in laps.items()}
+    cpu = {
+        name: [lap.cpu_seconds for lap in found[:rounds] if lap.cpu_seconds is not None] for name, found in laps.items()
+    }
+    return Sampled(
+        seconds=seconds, cpu_seconds={name: found for name, found in cpu.items() if found}, complete=complete
+    )
+
+
+def _warn_if_noisy(sampled: Sampled) -> None:
+    for name, cpu in sampled.cpu_seconds.items():
+        wall, busy = statistics.median(sampled.seconds[name]), statistics.median(cpu)
+        # With several threads the CPU time is the larger; a wall time above it was spent waiting.
+        if wall > busy * (1 + _NOISY_WITHIN):
+            warn(
+                f"{name} took {wall:.3g} s of wall time for {busy:.3g} s of CPU time: the machine was busy with "
+                "something else; ratios within a round still hold, seconds do not",
+                NoisyTimingWarning,
+            )
+            return
+
+
+@contextlib.contextmanager
+def _quiet_garbage() -> Iterator[None]:
+    was_enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
