@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rnncost.reporting import CostReport as CostReport
     from rnncost.reporting import LayerCost as LayerCost
     from rnncost.reporting import merge as merge
+    from rnncost.timing import profile as profile
     from rnncost.tracking import CostTracker as CostTracker
     from rnncost.tracking import Reader as Reader
     from rnncost.tracking import analyze as analyze
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "counting": ("BatchShape", "CustomSpec", "OpCount", "RnnSpec", "Tally"),
     "reporting": ("CostReport", "LayerCost", "merge"),
+    "timing": ("profile",),
     "tracking": ("CostTracker", "Reader", "analyze", "contamination", "estimate", "register_reader"),
 }
 _HOME_OF = {name: f"rnncost.{home}" for home, names in _HOMES.items() for name in names}

@@ -46,6 +46,19 @@ def parse_count(text: str) -> int:
     return count.numerator
 
 
+def format_seconds(seconds: float) -> str:
+    """Three digits and an SI prefix, for example ``1.30 ms``."""
+    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if seconds >= scale or unit == "µs":
+            return f"{seconds / scale:.3g} {unit}"
+    raise AssertionError("unreachable")
+
+
+def format_bytes(size: int) -> str:
+    """Bytes with a decimal prefix, for example ``18.6 MB``."""
+    return f"{size:,} B" if size < 1000 else f"{format_count(size) if size >= 10_000 else f'{size / 1000:.1f} k'}B"
+
+
 def format_fraction(fraction: Fraction | float | None) -> str:
     """Writes a fraction as a percentage with one decimal, and an undefined one as ``n/a``.
 

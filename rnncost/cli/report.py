@@ -56,6 +56,13 @@ def _parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Param
 @click.option("--backward", is_flag=True, help="Run (or estimate) and count the backward of the outputs' sum too.")
 @click.option("--check", is_flag=True, help="Also compare padded with packed results, layer by layer.")
 @click.option("--whole-model", is_flag=True, help="Also say what part of the whole model the recurrent layers are.")
+@click.option(
+    "--profile", is_flag=True, help="Also time each recurrent layer in several layouts, on a batch that it saw."
+)
+@click.option("--device", metavar="D", help="Where to time, e.g. cuda; by default where the layer is.")
+@click.option(
+    "--budget", type=click.FloatRange(min=0.1), default=60.0, show_default=True, help="Seconds for --profile."
+)
 @click.option("--no-verify", is_flag=True, help="Do not compare the counts with the kernels of the first batch.")
 @click.option(
     "--max-wasted",
@@ -81,6 +88,9 @@ def command(
     backward: bool,
     check: bool,
     whole_model: bool,
+    profile: bool,
+    device: str | None,
+    budget: float,
     no_verify: bool,
     paths: tuple[Path, ...],
     format_name: str,
@@ -107,9 +117,12 @@ def command(
     # What the user's code prints must not mix with the report.
     with contextlib.redirect_stdout(sys.stderr), _warnings_as_lines(), _own_arguments(target):
         if lengths is not None:
-            report = _estimate(target, lengths, layout=layout, batch_size=batch_size, backward=backward)
+            model = _model(target)
+            report = _estimate(model, lengths, layout=layout, batch_size=batch_size, backward=backward)
         else:
-            report = _run(target, backward=backward, check=check, whole_model=whole_model, verify=not no_verify)
+            model, report = _run(target, backward=backward, check=check, whole_model=whole_model, verify=not no_verify)
+        if profile:
+            report = _profile(model, report, device=device, backward=backward, budget_s=budget)
     write_report(report, paths=paths, format_name=format_name)
     _hold_to_limits(report, max_wasted=max_wasted, min_saved=min_saved, max_macs=max_macs)
 
@@ -127,14 +140,27 @@ def _lengths(text: str | None, file: Path | None) -> tuple[int, ...] | None:
         raise click.UsageError(f"{file}: cannot be read as a file of lengths: {error}") from None
 
 
-def _estimate(
-    target: str, lengths: tuple[int, ...], *, layout: Any, batch_size: int | None, backward: bool
-) -> CostReport:
+def _model(target: str) -> Any:
+    """A layer as text, or the model of a file, which needs no batches."""
     from rnncost.cli.loading import load_target
+
+    return target if _is_spec(target) else load_target(target, needs_batches=False).model
+
+
+def _estimate(
+    model: Any, lengths: tuple[int, ...], *, layout: Any, batch_size: int | None, backward: bool
+) -> CostReport:
     from rnncost.tracking import estimate
 
-    model: Any = target if _is_spec(target) else load_target(target, needs_batches=False).model
     return estimate(model, lengths, layout=layout, batch_size=batch_size, backward=backward)
+
+
+def _profile(model: Any, report: CostReport, *, device: str | None, backward: bool, budget_s: float) -> CostReport:
+    from rnncost.timing.profiler import profile_layers
+
+    if isinstance(model, str):
+        raise click.UsageError("--profile needs a model file; a layer as text has no weights to run")
+    return profile_layers(model, report, device=device, backward=backward, budget_s=budget_s)
 
 
 def _is_spec(target: str) -> bool:
@@ -142,7 +168,7 @@ def _is_spec(target: str) -> bool:
     return target.partition(":")[0].lower() in ("lstm", "gru", "rnn", "rnn_tanh", "rnn_relu")
 
 
-def _run(target: str, *, backward: bool, check: bool, whole_model: bool, verify: bool) -> CostReport:
+def _run(target: str, *, backward: bool, check: bool, whole_model: bool, verify: bool) -> tuple[Any, CostReport]:
     from rnncost.cli.loading import load_target
     from rnncost.tracking.run import check_layers, run_batches
 
@@ -158,7 +184,7 @@ def _run(target: str, *, backward: bool, check: bool, whole_model: bool, verify:
         from rnncost.integrations.whole_model import measure_whole_model
 
         report = msgspec.structs.replace(report, whole_models=(measure_whole_model(loaded.model, first[0]),))
-    return report
+    return loaded.model, report
 
 
 def _hold_to_limits(

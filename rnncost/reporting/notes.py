@@ -35,7 +35,8 @@ def _notes(report: CostReport) -> Iterator[str]:
         yield from (f"{each}." for each in whole.position_wise if each.rows > each.real_rows)
     yield from _padding(report)
     yield from _backward(report)
-    yield "Operations, not time: fewer operations can still take longer on a given device."
+    if not any(layer.timings for layer in report.layers):
+        yield "Operations, not time: fewer operations can still take longer on a given device; --profile measures it."
 
 
 def _padding(report: CostReport) -> Iterator[str]:

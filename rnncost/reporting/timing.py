@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from rnncost.units import format_fraction
+
 
 class LayoutTiming(msgspec.Struct, frozen=True, kw_only=True):
     """One layout of one layer, timed. Seconds are medians over rounds.
@@ -67,3 +69,40 @@ class TimingConditions(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int
     complete: bool
     backward: bool
+
+
+def advice(timings: tuple[LayoutTiming, ...], conditions: TimingConditions, best: str | None) -> str:
+    """What a person needs to know of a layer's timing, from its figures alone."""
+    parts = []
+    packed = next((each for each in timings if each.layout == "packed"), None)
+    if packed is not None:
+        saved = 1 - conditions.rows / (conditions.sequences * conditions.steps)
+        parts.append(f"packed runs {format_fraction(saved)} fewer multiplications than padded and {_speed(packed)}")
+        if packed.verdict == "slower" and conditions.kernels["padded"] != conditions.kernels["packed"]:
+            parts[-1] += f": its path is {conditions.kernels['packed']}, not {conditions.kernels['padded']}"
+    chosen = next((each for each in timings if each.layout == best), None)
+    if best == "packed":
+        chosen = next((each for each in timings if each.layout == "packed+packing"), packed)
+    if chosen is None:
+        parts.append("no exact layout was timed")
+    else:
+        groups = f", groups of {_sizes(chosen.groups)}" if chosen.groups else ""
+        parts.append(
+            f"Fastest with the results of a packed run: {best}{groups} ({chosen.ratio_to_padded:.2f}x of padded, "
+            f"95 % interval {chosen.ratio_low:.2f} to {chosen.ratio_high:.2f})"
+        )
+        if chosen.groups:
+            parts.append("not for a model that reads an LSTM's final cell states, which padded groups do not give")
+    return ". ".join(part[0].upper() + part[1:] for part in parts) + "."
+
+
+def _speed(timing: LayoutTiming) -> str:
+    ratio = timing.ratio_to_padded
+    if timing.verdict in ("slower", "faster"):
+        return f"takes {ratio:.2f}x of its time"
+    return "takes the same time" if timing.verdict == "same" else f"the difference in time is unclear ({ratio:.2f}x)"
+
+
+def _sizes(groups: tuple[int, ...]) -> str:
+    shown = ", ".join(map(str, groups[:8]))
+    return shown if len(groups) <= 8 else f"{shown}, and {len(groups) - 8} more"

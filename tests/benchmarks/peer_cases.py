@@ -98,14 +98,7 @@ class _PrintedError(Exception):
 
 
 class Tool(NamedTuple):
-    """A counter.
-
-    Attributes:
-        distribution: what it is installed as.
-        per_mac: what it calls one MAC: 1, or 2 where it counts flops.
-        counts: what its figure is made of.
-        load: imports it and returns the call that is timed.
-    """
+    """A counter: what it calls one MAC (2 where it counts flops), and ``load``, which imports it before it is timed."""
 
     distribution: str
     per_mac: int
@@ -178,12 +171,13 @@ def _fvcore(*, handles: bool) -> Callable[[], Count]:
     return load
 
 
-def _flop_counter(*, formulas: bool) -> Callable[[], Count]:
+def _flop_counter(*, formulas: bool = False, native: bool = False) -> Callable[[], Count]:
     def load() -> Count:
         known = import_module("rnncost.integrations.torch_flops").RNN_FLOP_FORMULAS if formulas else None
 
         def count(model: nn.Module, batch: Batch) -> float:
-            with FlopCounterMode(display=False, custom_mapping=known) as counter:
+            kernels = native_kernels() if native else contextlib.nullcontext()
+            with kernels, FlopCounterMode(display=False, custom_mapping=known) as counter:
                 model(batch)
             return float(counter.get_total_flops())
 
@@ -208,19 +202,10 @@ def _whole_model() -> Count:
     return lambda model, batch: float(measure(model, batch).total_macs)
 
 
-def _dispatched() -> Count:
-    def count(model: nn.Module, batch: Batch) -> float:
-        with native_kernels(), FlopCounterMode(display=False) as counter:
-            model(batch)
-        return float(counter.get_total_flops())
-
-    return count
-
-
 TRUTH = "dispatched"
 _WITH_GATES = "MACs; additions of biases and the arithmetic of gates count as such"
 TOOLS = {
-    TRUTH: Tool("torch", 2, "", _dispatched),
+    TRUTH: Tool("torch", 2, "", _flop_counter(native=True)),
     "thop": Tool("thop", 1, _WITH_GATES, _thop),
     "ultralytics-thop": Tool("ultralytics-thop", 1, _WITH_GATES, _thop),
     "ptflops": Tool(
@@ -234,7 +219,7 @@ TOOLS = {
     "torchprofile": Tool("torchprofile", 1, "MACs; elementwise products count as such", _torchprofile),
     "fvcore": Tool("fvcore", 1, "flops, one a MAC", _fvcore(handles=False)),
     "fvcore + RNN_OP_HANDLES": Tool("fvcore", 1, "flops, one a MAC", _fvcore(handles=True)),
-    "FlopCounterMode": Tool("torch", 2, "flops, two a MAC", _flop_counter(formulas=False)),
+    "FlopCounterMode": Tool("torch", 2, "flops, two a MAC", _flop_counter()),
     "FlopCounterMode + RNN_FLOP_FORMULAS": Tool("torch", 2, "flops, two a MAC", _flop_counter(formulas=True)),
     "rnncost, CostTracker": Tool("rnncost", 1, "MACs of recurrent layers alone", _tracker),
     "rnncost, whole model": Tool("rnncost", 1, "MACs, by `measure_whole_model`", _whole_model),

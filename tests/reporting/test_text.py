@@ -11,6 +11,7 @@ from rnncost.counting.tally import BackwardTally
 from rnncost.reporting import CostReport, LayerCost, Uncounted
 from rnncost.reporting.renderers.lengths import LengthsRenderer
 from rnncost.reporting.renderers.text import TextRenderer
+from rnncost.reporting.timing import LayoutTiming, TimingConditions
 from tests.reporting.reports import GRU, SCRIPTED, packed_layer, padded_layer, report
 
 
@@ -92,6 +93,59 @@ def test_forward_backward_and_total_stand_apart() -> None:
     assert whole.costs.executed == whole.forward.executed + whole.backward.executed
 
 
+TIMED = """\
+rnn: time of forward + backward on x86_64, float32, 1 thread; a batch of 2
+sequences, 7 real of 10 padded rows; 15 interleaved rounds
+layout              forward  backward   total   ratio to padded  verdict  memory
+────────────────────────────────────────────────────────────────────────────────
+padded *               1 ms      2 ms    3 ms  1.00 (1.00-1.00)     same  1.5 kB
+packed               1.5 ms      3 ms  4.5 ms  1.50 (1.40-1.60)   slower  1.5 kB
+split                500 µs      1 ms  1.5 ms  0.50 (0.40-0.60)   faster  1.5 kB
+* results differ from a packed run at real steps or in final states
+Packed runs 30.0 % fewer multiplications than padded and takes 1.50x of its
+time: its path is native, not oneDNN. Fastest with the results of a packed run:
+split, groups of 1, 1 (0.50x of padded, 95 % interval 0.40 to 0.60). Not for a
+model that reads an LSTM's final cell states, which padded groups do not give.
+"""
+
+
+def timing(layout: str, ratio: float, verdict: str, groups: tuple[int, ...] = ()) -> LayoutTiming:
+    return LayoutTiming(
+        layout=layout,
+        exact=layout != "padded",
+        groups=groups,
+        forward_s=ratio * 1e-3,
+        backward_s=ratio * 2e-3,
+        total_s=ratio * 3e-3,
+        ratio_to_padded=ratio,
+        ratio_low=ratio - 0.1 * (ratio != 1),
+        ratio_high=ratio + 0.1 * (ratio != 1),
+        verdict=verdict,
+        peak_bytes=1500,
+    )
+
+
+def test_timings_say_what_to_do() -> None:
+    conditions = TimingConditions(
+        device="x86_64",
+        dtype="float32",
+        threads=1,
+        kernels={"padded": "oneDNN", "packed": "native"},
+        libraries={"torch": "2.13.0"},
+        sequences=2,
+        steps=5,
+        rows=7,
+        rounds=15,
+        complete=True,
+        backward=True,
+    )
+    timings = (timing("padded", 1, "same"), timing("packed", 1.5, "slower"), timing("split", 0.5, "faster", (1, 1)))
+    layer = msgspec.structs.replace(
+        packed_layer("rnn", [5, 2]), timings=timings, conditions=conditions, best_layout="split"
+    )
+    assert TIMED in TextRenderer().render(report(layer))
+
+
 def test_units_of_a_spec_are_shown() -> None:
     spec = RnnSpec(kind="lstm", input_size=12, hidden_size=64, num_layers=2, bidirectional=True)
     assert "LSTM 12x64x2 bi" in TextRenderer().render(report(packed_layer("rnn", [1], spec)))
@@ -118,7 +172,7 @@ wasted                            ?              ?              ?              ?
 * ? = unknown: 1 padded call of decoder came without true lengths; give them
   with lengths=.
 * Operations, not time: fewer operations can still take longer on a given
-  device.
+  device; --profile measures it.
 """
 
 

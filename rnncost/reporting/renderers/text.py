@@ -17,7 +17,8 @@ from rnncost.reporting.costs import Costs
 from rnncost.reporting.layer import LayerCost
 from rnncost.reporting.notes import notes
 from rnncost.reporting.report import CostReport
-from rnncost.units import format_count, format_fraction, printable
+from rnncost.reporting.timing import LayoutTiming, TimingConditions, advice
+from rnncost.units import format_bytes, format_count, format_fraction, format_seconds, printable
 
 WIDTH = 80
 _UNKNOWN = "?"
@@ -71,6 +72,9 @@ def _report(report: CostReport) -> RenderableType:
     parts: list[RenderableType] = [Text(_headline(report), style="bold")]
     if report.layers:
         parts += [_layer_table(report), Text(), _totals_table(report), Text()]
+    for layer in report.layers:
+        if layer.timings and layer.conditions is not None:
+            parts += [*_timing(layer, layer.conditions), Text()]
     for note in notes(report):
         parts.append(Text(textwrap.fill(f"* {note}", WIDTH, subsequent_indent="  ", break_long_words=True)))
     for contamination in report.contaminations:
@@ -144,6 +148,36 @@ def _exact(number: int) -> str:
     """All digits, where they fit a quarter of the line."""
     full = f"{number:,}"
     return full if len(full) <= 14 else format_count(number)
+
+
+def _timing(layer: LayerCost, conditions: TimingConditions) -> list[RenderableType]:
+    passes = "forward + backward" if conditions.backward else "forward"
+    threads = "1 thread" if conditions.threads == 1 else f"{conditions.threads} threads"
+    stopped = "" if conditions.complete else "; INTERRUPTED, so less certain"
+    title = (
+        f"{printable(layer.name)}: time of {passes} on {conditions.device}, {conditions.dtype}, {threads}; a batch of "
+        f"{conditions.sequences} sequences, {conditions.rows:,} real of {conditions.sequences * conditions.steps:,} "
+        f"padded rows; {conditions.rounds} interleaved rounds{stopped}"
+    )
+    table = _table()
+    table.add_column("layout", ratio=1, no_wrap=True)
+    for heading in ("forward", "backward", "total", "ratio to padded", "verdict", "memory"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for each in layer.timings:
+        table.add_row(each.layout + ("" if each.exact else " *"), *_timing_cells(each))
+    lines: list[RenderableType] = [Text(textwrap.fill(title, WIDTH)), table]
+    if not all(each.exact for each in layer.timings):
+        lines.append(Text("* results differ from a packed run at real steps or in final states"))
+    lines.append(Text(textwrap.fill(advice(layer.timings, conditions, layer.best_layout), WIDTH), style="bold"))
+    return lines
+
+
+def _timing_cells(timing: LayoutTiming) -> list[str]:
+    backward = "" if timing.backward_s is None else format_seconds(timing.backward_s)
+    interval = f"{timing.ratio_to_padded:.2f} ({timing.ratio_low:.2f}-{timing.ratio_high:.2f})"
+    memory = _UNKNOWN if timing.peak_bytes is None else format_bytes(timing.peak_bytes)
+    seconds = (format_seconds(timing.forward_s), backward, format_seconds(timing.total_s))
+    return [*seconds, interval, timing.verdict, memory]
 
 
 def _table() -> Table:
