@@ -28,3 +28,17 @@ def test_the_batch_explained_is_the_output_of_the_command_shown() -> None:
     output = CliRunner().invoke(main, ["lengths", "9,8,6,4,3,2"]).stdout
     picture = next(block for block in README.split("```\n") if block.startswith("length  steps"))
     assert picture in output
+
+
+def test_the_table_of_peers_is_that_of_the_report() -> None:
+    def cells(line: str) -> list[str]:
+        return [cell.strip() for cell in line.strip("|").split("|")]
+
+    report = [cells(line) for line in (ROOT / "reports" / "peers.md").read_text().splitlines() if line.startswith("|")]
+    verdicts = {row[0]: dict(zip(report[0], row, strict=True)) for row in report if len(row) == len(report[0])}
+    lines = [cells(line) for line in README.splitlines() if line.startswith("|")]
+    start = next(index for index, line in enumerate(lines) if line[0] == "tool")
+    shown = [line for line in lines[start + 2 : start + 20] if line[0] in verdicts]
+    assert len(shown) == 11
+    for row in shown:
+        assert row == [verdicts[row[0]][column] for column in lines[start]]
