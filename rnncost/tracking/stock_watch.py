@@ -19,6 +19,8 @@ from rnncost.tracking.watched import Options, Watched
 # Called for each plain call, so without a function of ours around them.
 _graph_task = torch._C._current_graph_task_id
 _tracing_state = torch._C._get_tracing_state
+# Before 2.7 torch does not tell; torch.export(strict=True) inside a tracker fails there.
+_is_exporting = getattr(torch.compiler, "is_exporting", bool)
 
 
 class StockWatch(Watched):
@@ -38,6 +40,8 @@ class StockWatch(Watched):
         self._always_plain = not (dropout or options.backward or options.verifier or spec.cell)
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        if _is_exporting():
+            return  # torch.export may trace the hook itself; nothing runs
         plain = self._always_plain and self._shapes.plain
         if not plain or output is None or _graph_task() != NO_GRAPH_TASK or _tracing_state():
             self._read_all(module, args, kwargs, output)
