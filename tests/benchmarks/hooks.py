@@ -93,6 +93,7 @@ _HEADER = """# What counting costs
 Written by `python -m tests.benchmarks.hooks`: one run, torch {torch}, {machine}, one thread, `no_grad`.
 The ways take turns in shuffled order, 400 rounds (FlopCounterMode and bare apart, 60); figures are
 medians over rounds, so read the ratios, not the microseconds. "added" is the time beyond the bare call.
+Aim: rnncost adds at most twice what the empty hook adds. It reads a list of batch sizes, which grows with T.
 """
 
 if __name__ == "__main__":
