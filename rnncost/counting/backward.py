@@ -9,6 +9,8 @@ are ``accumulate_adds``. Changing a sign and selecting are neither mults nor add
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from rnncost.counting.kinds import BackwardKind
@@ -32,17 +34,15 @@ def backward(spec: RnnSpec, kind: BackwardKind, tally: Tally) -> OpCount:
     tensor that serves as several weights or states, in one module or in several.
     """
     total = OpCount()
-    input_grad = kind.input_grad
-    for layer, input_size in enumerate(spec.layer_input_sizes):
-        directions = [_direction(spec, kind, layer, reverse, input_grad) for reverse in range(spec.directions)]
+    for layer, directions in enumerate(_layers(spec, kind)):
+        input_size = spec.layer_input_sizes[layer]
         for direction in directions:
             total += _direction_cost(spec, direction, input_size, tally)
-        if input_grad and len([one for one in directions if one.gates_grad]) == 2:
+        if directions[0].input_grad and all(one.gates_grad for one in directions) and spec.bidirectional:
             # Both directions hand back a gradient of the one input.
             total += OpCount(accumulate_adds=tally.rows * input_size)
-        if kind.dropout_mults and layer and input_grad:
+        if kind.dropout_mults and layer and directions[0].input_grad:
             total += OpCount(gate_mults=tally.rows * input_size)
-        input_grad = any(one.output_grad for one in directions)
     return total + _reordering(spec, kind, tally) + _shared_weights(spec, kind, tally)
 
 
@@ -52,12 +52,12 @@ def slicing_adds(spec: RnnSpec, kind: BackwardKind, tally: Tally) -> int:
     Each step's rows are narrowed out of all N, so that the derivative of each step is a tensor
     of N rows, and autograd adds them up: (T − 1)·N·G·H additions a layer and direction.
     """
-    input_grad, narrowed = kind.input_grad, 0
-    for layer in range(spec.num_layers):
-        directions = [_direction(spec, kind, layer, reverse, input_grad) for reverse in range(spec.directions)]
-        narrowed += sum(one.projected_grad for one in directions) * kind.packed
-        input_grad = any(one.output_grad for one in directions)
-    return narrowed * (tally.step_rows - tally.rows) * spec.gates * spec.hidden_size
+    narrowed = sum(one.projected_grad for directions in _layers(spec, kind) for one in directions)
+    return narrowed * _narrowing_adds(spec, tally) if kind.packed else 0
+
+
+def _narrowing_adds(spec: RnnSpec, tally: Tally) -> int:
+    return (tally.step_rows - tally.rows) * spec.gates * spec.hidden_size
 
 
 class _Direction(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,6 +96,15 @@ class _Direction(msgspec.Struct, frozen=True, kw_only=True):
     def output_grad(self) -> bool:
         """The output requires grad."""
         return self.gates_grad or self.cell_grad or self.weight_hr
+
+
+def _layers(spec: RnnSpec, kind: BackwardKind) -> Iterator[list[_Direction]]:
+    """The directions of each layer; a layer's input requires grad where the output below does."""
+    input_grad = kind.input_grad
+    for layer in range(spec.num_layers):
+        directions = [_direction(spec, kind, layer, reverse, input_grad) for reverse in range(spec.directions)]
+        yield directions
+        input_grad = any(one.output_grad for one in directions)
 
 
 def _direction(spec: RnnSpec, kind: BackwardKind, layer: int, reverse: int, input_grad: bool) -> _Direction:
@@ -149,8 +158,7 @@ def _input_products(spec: RnnSpec, direction: _Direction, input_size: int, tally
     if direction.bias_ih:
         total += OpCount(accumulate_adds=(tally.rows - tally.calls) * width)
     if direction.projected_grad and direction.packed:
-        # Each step's rows are narrowed out of all N: the derivative fills N rows a step and sums them.
-        total += OpCount(accumulate_adds=(tally.step_rows - tally.rows) * width)
+        total += OpCount(accumulate_adds=_narrowing_adds(spec, tally))
     return total
 
 

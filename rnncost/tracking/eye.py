@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from rnncost.counting.spec import RnnSpec
 from rnncost.reporting.layer import LayerCost, Uncounted
-from rnncost.tracking.kernels import KernelLog, ShapeReader, new_stack
+from rnncost.tracking.kernels import KernelLog, new_stack
 from rnncost.tracking.recorder import Recorder
+from rnncost.tracking.shapes import ShapeReader
 from rnncost.tracking.verifier import Verifier
 
 OUTSIDE = "(outside any module)"

@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import BuiltinFunctionType
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
 from torch.utils.checkpoint import _StopRecomputationError
 
 from rnncost.counting.kinds import CallKind
 from rnncost.counting.shape import BatchShape
-from rnncost.counting.spec import GATES, Kind, RnnSpec, Spec
+from rnncost.counting.spec import RnnSpec, Spec
 from rnncost.errors import LengthsError
 from rnncost.tracking.gradients import BackwardCall
+from rnncost.tracking.kernel_arguments import kernel_name, read_cell, read_layer
 from rnncost.tracking.recorder import Recorder
-from rnncost.tracking.running import untraced, vmapped
-from rnncost.tracking.wants import Given, call_kind
+from rnncost.tracking.running import untraced
+from rnncost.tracking.shapes import ShapeReader
 
 # More listed calls than this are summed, but for the last, which a hook may claim yet.
 MANY_CALLS = 64
-_CELL_ENDINGS = ("_cell_dynamic", "_cell")
-_LAYER_ARGUMENTS = ("hx", "params", "has_biases", "num_layers", "dropout", "train", "bidirectional")
-_CELL_ARGUMENTS = ("input", "hx", "w_ih", "w_hh", "b_ih", "b_hh")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +124,7 @@ class KernelLog(TorchFunctionMode):
         return result
 
     def _note(self, kernel: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        read = _read_cell if "_cell" in kernel else _read_layer
+        read = read_cell if "_cell" in kernel else read_layer
         try:
             with untraced():
                 spec, kind, shape, given = read(kernel, args, kwargs, self._shapes, self._name)
@@ -168,35 +165,29 @@ class KernelLog(TorchFunctionMode):
 
 def new_stack() -> LogStack:
     """The stack of a new tracker."""
-    return LogStack(weakref.WeakSet())
+    return LogStack(SharedLogs())
 
 
-class ShapeReader:
-    """Makes batch shapes of sizes; a tracker that knows true lengths has one that adds them.
+class SharedLogs:
+    """The logs of one tracker in all threads, so that leaving it ends what an exception left open elsewhere.
 
     Attributes:
-        plain: nothing is added, so that sizes may be queued as they are.
+        logs: every log that is still alive.
+        any_opened: whether there ever was one; a plain attribute, since a hook reads it at each call.
     """
 
-    plain = True
-
-    def packed(self, batch_sizes: Sequence[int]) -> BatchShape:
-        """The shape of a packed call."""
-        return BatchShape.from_batch_sizes(batch_sizes)
-
-    def padded(self, sequences: int, steps: int, given: Tensor | None, *, batch_first: bool, name: str) -> BatchShape:
-        """The shape of a padded call of layer ``name``; ``given`` is its input, if its values may be looked at."""
-        return BatchShape.rectangle(sequences=sequences, steps=steps)
+    def __init__(self) -> None:
+        self.logs: weakref.WeakSet[KernelLog] = weakref.WeakSet()
+        self.any_opened = False
 
 
 class LogStack(threading.local):
     """The open logs of one tracker in this thread, outermost first."""
 
-    def __init__(self, everywhere: weakref.WeakSet[KernelLog]) -> None:
-        # Run once in each thread, with the one set that all threads share: leaving the tracker
-        # ends what an exception left open elsewhere.
+    def __init__(self, shared: SharedLogs) -> None:
+        # Run once in each thread, with the one record that all threads share.
         self.logs: list[KernelLog] = []
-        self._everywhere = everywhere
+        self.shared = shared
 
     def claim(self, count: int) -> list[KernelCall]:
         """Takes the last ``count`` calls out of every open log, since a hook counts them."""
@@ -228,91 +219,14 @@ class LogStack(threading.local):
         """Closes what an exception left open, in this thread and in others."""
         for log in reversed(tuple(self.logs)):
             log.close()
-        for log in tuple(self._everywhere):
+        for log in tuple(self.shared.logs):
             log.active = False
 
     def add(self, log: KernelLog) -> None:
         """Takes in a log that was opened."""
         self.logs.append(log)
-        self._everywhere.add(log)
-
-
-def kernel_name(func: Any) -> str | None:
-    """The name of a recurrent kernel, or ``None`` for any other function."""
-    if isinstance(func, BuiltinFunctionType):
-        return _FUNCTIONS.get(func)
-    if isinstance(func, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
-        name = str(func.__name__).split(".")[0]
-        return name if _kind_of(name) is not None else None
-    return None
-
-
-def _kind_of(kernel: str) -> Kind | None:
-    name = kernel.removeprefix("quantized_")
-    for ending in _CELL_ENDINGS:
-        name = name.removesuffix(ending)
-    return next((kind for kind in GATES if kind == name), None)
-
-
-_NAMES = [f"{prefix}{kind}{ending}" for prefix in ("", "quantized_") for kind in GATES for ending in ("", "_cell")]
-# torch.lstm and torch._VF.lstm are one function.
-_FUNCTIONS: dict[Any, str] = {
-    getattr(torch._C._VariableFunctions, name): name for name in _NAMES if hasattr(torch._C._VariableFunctions, name)
-}
-_Read = tuple[RnnSpec, CallKind, BatchShape, Given]
-
-
-def _read_layer(kernel: str, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: ShapeReader, name: str) -> _Read:
-    """``(input, hx, params, …, batch_first)`` padded, ``(data, batch_sizes, hx, params, …)`` packed."""
-    packed = "data" in kwargs or (len(args) > 2 and isinstance(args[2 if isinstance(args[1], Tensor) else 1], Tensor))
-    if kernel.endswith("lstm"):
-        packed = "data" in kwargs or isinstance(args[1], Tensor)
-    names = ("data", "batch_sizes", *_LAYER_ARGUMENTS) if packed else ("input", *_LAYER_ARGUMENTS, "batch_first")
-    given = {**dict(zip(names, args, strict=False)), **kwargs}
-    kind = _kind_of(kernel)
-    assert kind is not None
-    data = given["data" if packed else "input"]
-    state, cell = given["hx"] if kind == "lstm" else (given["hx"], None)
-    spec = RnnSpec.of_widths(
-        kind,
-        inputs=int(data.shape[-1]),
-        state=int(state.shape[-1]),
-        cell=None if cell is None else int(cell.shape[-1]),
-        num_layers=given["num_layers"],
-        bias=given["has_biases"],
-        bidirectional=given["bidirectional"],
-    )
-    if packed:
-        shape = shapes.packed(given["batch_sizes"].tolist())
-    else:
-        batch_first = bool(given.get("batch_first", False))
-        sequences, steps = (data.shape[0], data.shape[1]) if batch_first else (data.shape[1], data.shape[0])
-        shape = shapes.padded(int(sequences), int(steps), data, batch_first=batch_first, name=name)
-    dropout = given["dropout"] if given["train"] and spec.num_layers > 1 else 0.0
-    called = call_kind(packed=packed, dropout=dropout)
-    weights = () if kernel.startswith("quantized_") else given["params"]
-    return spec, called, shape, Given(data=data, state=state, cell=cell, weights=weights)
-
-
-def _read_cell(kernel: str, args: tuple[Any, ...], kwargs: dict[str, Any], shapes: ShapeReader, name: str) -> _Read:
-    given = {**dict(zip(_CELL_ARGUMENTS, args, strict=False)), **kwargs}
-    kind = _kind_of(kernel)
-    assert kind is not None
-    data = given["input"]
-    state, cell = given["hx"] if kind == "lstm" else (given["hx"], None)
-    weights = [given.get(name) for name in _CELL_ARGUMENTS[2:]]
-    spec = RnnSpec(
-        kind=kind,
-        input_size=int(data.shape[-1]),
-        hidden_size=int(state.shape[-1]),
-        bias=weights[2] is not None,
-        cell=True,
-    )
-    sequences = (int(data.shape[0]) if data.dim() == 2 else 1) * vmapped(data)
-    shape = BatchShape.rectangle(sequences=sequences, steps=1)
-    called = call_kind(packed=False, dropout=0.0)
-    tensors = [weight for weight in weights if isinstance(weight, Tensor)]
-    return spec, called, shape, Given(data=data, state=state, cell=cell, weights=tensors)
+        self.shared.logs.add(log)
+        self.shared.any_opened = True
 
 
 def _tuple(result: Any) -> tuple[Any, ...]:

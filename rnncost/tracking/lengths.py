@@ -11,7 +11,7 @@ from torch import Tensor
 from rnncost.counting.lengths import check_lengths
 from rnncost.counting.shape import BatchShape
 from rnncost.errors import LengthsError
-from rnncost.tracking.kernels import ShapeReader
+from rnncost.tracking.shapes import ShapeReader
 
 
 class TrueLengths(ShapeReader):

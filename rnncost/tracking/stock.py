@@ -10,8 +10,8 @@ from torch.nn.utils.rnn import PackedSequence
 from rnncost.counting.kinds import CallKind
 from rnncost.counting.shape import BatchShape
 from rnncost.counting.spec import Kind, RnnSpec
-from rnncost.tracking.kernels import ShapeReader
 from rnncost.tracking.running import vmapped
+from rnncost.tracking.shapes import ShapeReader
 from rnncost.tracking.wants import Given, call_kind, cell_weights
 
 _KINDS: dict[str, Kind] = {"LSTM": "lstm", "GRU": "gru", "RNN_TANH": "rnn_tanh", "RNN_RELU": "rnn_relu"}

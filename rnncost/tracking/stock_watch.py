@@ -32,6 +32,7 @@ class StockWatch(Watched):
         super().__init__(name, module, spec, options)
         self._spec = spec
         self._logs = options.logs
+        self._shared_logs = options.logs.shared
         self._main = self.recorder(spec)
         self._queue = self._main.queue
         self._append = self._main.queue.append
@@ -61,7 +62,7 @@ class StockWatch(Watched):
                 self._append((shape[1], shape[0]))
         if len(self._queue) >= QUEUE_LENGTH:
             self._main.sum_queue()
-        if self._logs.logs:
+        if self._shared_logs.any_opened:
             self._logs.claim_one(self._spec)
 
     def _read_all(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:

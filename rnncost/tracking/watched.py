@@ -10,8 +10,9 @@ from torch import nn
 from rnncost.counting.spec import Spec
 from rnncost.reporting.layer import LayerCost, Source, Uncounted
 from rnncost.tracking.hooks import Hook
-from rnncost.tracking.kernels import LogStack, ShapeReader
+from rnncost.tracking.kernels import LogStack
 from rnncost.tracking.recorder import Recorder
+from rnncost.tracking.shapes import ShapeReader
 from rnncost.tracking.verifier import Verifier
 
 

@@ -14,7 +14,7 @@ from rnncost.cli.main import main
 from rnncost.errors import LengthsError, UnsupportedModuleError
 from rnncost.reporting.timing import LayoutTiming
 from rnncost.timing.conditions import kernel_family, peak_bytes
-from rnncost.timing.profiler import best_layout
+from rnncost.timing.layer_profile import best_layout
 from tests.builders import packed_batch, padded_batch
 
 LENGTHS = [9, 2, 7, 4]
