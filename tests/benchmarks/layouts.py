@@ -1,0 +1,189 @@
+"""Layouts of recurrent layers against each other, and whether the advice holds when measured again.
+
+Run it with ``python -m tests.benchmarks.layouts [--kinds lstm,gru] [--hidden 32,256] [--batches 8,32]``;
+it writes ``reports/layouts.md`` and ``reports/layouts.csv``. Each case is profiled, and then every exact
+layout is timed once more by a loop of this script's own, with ``process_time``, to see whether the
+recommended one is the fastest or within 5 % of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import itertools
+import platform
+import random
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+import rnncost
+from rnncost.reporting.timing import LayoutTiming
+from rnncost.timing.batch import SequenceBatch
+from rnncost.timing.layer_profile import SPLIT
+from rnncost.timing.layouts import Grouped, make_layout
+
+REPORTS = Path(__file__).parents[2] / "reports"
+STEPS, ROUNDS, WITHIN = 100, 9, 1.05
+_HEADINGS = (
+    *("layer", "B", "lengths", "pass", "rows", "padded", "packed", "2 / 4 / 8 buckets"),
+    *("split (groups)", "predicted / measured", "best"),
+)
+KINDS = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}
+
+
+class Case(NamedTuple):
+    kind: str
+    hidden: int
+    batch: int
+    shape: str
+    backward: bool
+
+
+class Outcome(NamedTuple):
+    case: Case
+    rows: float
+    timings: dict[str, LayoutTiming]
+    best: str
+    again: dict[str, float]
+
+    @property
+    def behind(self) -> float:
+        """How much slower the recommended layout is than the fastest exact one, measured again."""
+        chosen = "packed+packing" if self.best == "packed" else self.best
+        return self.again[chosen] / min(self.again.values())
+
+    @property
+    def prediction(self) -> float:
+        """Predicted seconds of the best split over those that the profile measured."""
+        split = self.timings[SPLIT]
+        return (split.predicted_s or 0.0) / split.total_s
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kinds", default="lstm,gru")
+    parser.add_argument("--hidden", default="32,256,512")
+    parser.add_argument("--batches", default="8,32,128")
+    parser.add_argument("--budget", type=float, default=5.0, help="seconds for each profile")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    outcomes = []
+    for case in _cases(options):
+        outcomes.append(_outcome(case, options.budget))
+        print(case, outcomes[-1].best, f"{outcomes[-1].behind:.2f}", flush=True)
+        _write(outcomes)
+
+
+def _cases(options: argparse.Namespace) -> Iterator[Case]:
+    numbers = ([int(size) for size in text.split(",")] for text in (options.hidden, options.batches))
+    for kind, hidden, batch in itertools.product(options.kinds.split(","), *numbers):
+        for shape, backward in itertools.product(("uniform", "one long"), (False, True)):
+            yield Case(kind, hidden, batch, shape, backward)
+
+
+def _lengths(case: Case) -> list[int]:
+    if case.shape == "one long":
+        return [STEPS] + [STEPS // 10] * (case.batch - 1)
+    draw = random.Random(case.batch)
+    return [STEPS] + [draw.randint(1, STEPS) for _ in range(case.batch - 1)]
+
+
+def _outcome(case: Case, budget_s: float) -> Outcome:
+    torch.manual_seed(0)
+    rnn = KINDS[case.kind](case.hidden, case.hidden)
+    lengths = _lengths(case)
+    layer = rnncost.profile(rnn, lengths, backward=case.backward, budget_s=budget_s).layers[0]
+    timings = {timing.layout: timing for timing in layer.timings}
+    again = _again(rnn, lengths, [timing for timing in layer.timings if timing.exact], backward=case.backward)
+    rows = sum(lengths) / (len(lengths) * max(lengths))
+    return Outcome(case, rows, timings, layer.best_layout or "", again)
+
+
+def _again(rnn: Any, lengths: Sequence[int], timings: Sequence[LayoutTiming], *, backward: bool) -> dict[str, float]:
+    """Median process seconds of each exact layout, padded in and padded out."""
+    batch = SequenceBatch(rnn, lengths)
+    runs: dict[str, Callable[[], Any]] = {}
+    for timing in timings:
+        if timing.layout == SPLIT:
+            runs[SPLIT] = Grouped(rnn, batch, timing.groups, name=SPLIT).run
+        elif timing.layout != "packed":
+            runs[timing.layout] = make_layout(timing.layout, rnn, batch).run
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    with torch.set_grad_enabled(backward):
+        for _ in range(ROUNDS):
+            for name, run in random.Random(len(seconds)).sample(list(runs.items()), len(runs)):
+                rnn.zero_grad(set_to_none=True)
+                start = time.process_time()
+                outputs = run()
+                if backward:
+                    torch.autograd.backward(outputs, [torch.ones_like(output) for output in outputs])
+                seconds[name].append(time.process_time() - start)
+    return {name: statistics.median(found[1:]) for name, found in seconds.items()}
+
+
+def _write(outcomes: Sequence[Outcome]) -> None:
+    held = sum(outcome.behind <= WITHIN for outcome in outcomes)
+    errors = sorted(abs(outcome.prediction - 1) for outcome in outcomes)
+    long = [outcome for outcome in outcomes if outcome.timings[SPLIT].total_s > 5e-3]
+    worst = max((abs(outcome.prediction - 1) for outcome in long), default=0.0)
+    lines = [
+        "# Layouts of recurrent layers",
+        "",
+        f"Written by `python -m tests.benchmarks.layouts`: torch {torch.__version__}, {platform.machine()}, one",
+        f"thread. Input as wide as the hidden size, {STEPS} steps; lengths uniform on 1 to {STEPS}, or one of",
+        f"{STEPS} and the rest of {STEPS // 10}. Ratios are to padded, whole time of the pass named, in interleaved",
+        "rounds; packing and unpacking are in `packed`. Rows is the real share of the padded rows.",
+        "",
+        f"The recommended layout was the fastest exact one, or within 5 % of it, in {held} of {len(outcomes)} cases",
+        "when measured again by this script's own loop. The best split was predicted with a median error of",
+        f"{statistics.median(errors):.1%}; the largest above 5 ms was {worst:.1%}.",
+        "",
+        f"| {' | '.join(_HEADINGS)} |",
+        "|---" * len(_HEADINGS) + "|",
+        *map(_line, outcomes),
+        "",
+    ]
+    (REPORTS / "layouts.md").write_text("\n".join(lines))
+    with (REPORTS / "layouts.csv").open("w", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(
+            [*Case._fields, "rows", "layout", "exact", "total_s", "ratio", "low", "high", "again_s", "best"]
+        )
+        for outcome in outcomes:
+            for name, timing in outcome.timings.items():
+                ratios = (timing.ratio_to_padded, timing.ratio_low, timing.ratio_high)
+                again = outcome.again.get(name, "")
+                writer.writerow(
+                    [*outcome.case, outcome.rows, name, timing.exact, timing.total_s, *ratios, again, outcome.best]
+                )
+
+
+def _line(outcome: Outcome) -> str:
+    case, timings = outcome.case, outcome.timings
+    buckets = [timings.get(f"bucketed({count})") for count in (2, 4, 8)]
+    cells = [
+        f"{case.kind.upper()} {case.hidden}",
+        str(case.batch),
+        case.shape,
+        "forward + backward" if case.backward else "forward",
+        f"{outcome.rows:.2f}",
+        f"{timings['padded'].total_s * 1e3:.1f} ms",
+        f"{timings['packed+packing'].ratio_to_padded:.2f}",
+        " / ".join("" if each is None else f"{each.ratio_to_padded:.2f}" for each in buckets),
+        f"{timings[SPLIT].ratio_to_padded:.2f} ({len(timings[SPLIT].groups)})",
+        f"{outcome.prediction:.2f}",
+        f"{outcome.best}" + ("" if outcome.behind <= WITHIN else f" (x{outcome.behind:.2f} again)"),
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+if __name__ == "__main__":
+    main()
