@@ -23,6 +23,10 @@ class ModelLoadError(RnncostError):
     """A model file does not offer what a command needs."""
 
 
+class DeviceError(RnncostError, ValueError):
+    """A device that is not there, or that nothing can be timed on."""
+
+
 class ReportFormatError(RnncostError, ValueError):
     """A report file is broken, foreign, of a newer version, or of an unknown format."""
 

@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 from rnncost.counting.spec import RnnSpec
 
 
-def build_module(spec: RnnSpec, *, batch_first: bool = False, dropout: float = 0.0) -> nn.RNNBase:
+def build_module(spec: RnnSpec, *, batch_first: bool = False, dropout: float = 0.0) -> nn.LSTM | nn.GRU | nn.RNN:
     options: dict[str, Any] = {
         "num_layers": spec.num_layers,
         "bias": spec.bias,

@@ -114,6 +114,10 @@ def command(
         raise click.UsageError("--check and --whole-model run the model; leave --lengths and --lengths-file out")
     if lengths is None and _is_spec(target):
         raise click.UsageError(f"{target} is a layer without a file, which can be estimated alone; give --lengths")
+    if not profile and device is not None:
+        raise click.UsageError("--device says where to time; give --profile with it")
+    if profile:
+        _check_device(device)
     # What the user's code prints must not mix with the report.
     with contextlib.redirect_stdout(sys.stderr), _warnings_as_lines(), _own_arguments(target):
         if lengths is not None:
@@ -153,6 +157,14 @@ def _estimate(
     from rnncost.tracking import estimate
 
     return estimate(model, lengths, layout=layout, batch_size=batch_size, backward=backward)
+
+
+def _check_device(device: str | None) -> None:
+    # Before the model runs: a long run must not end in an error that was known at its start.
+    if device is not None:
+        from rnncost.timing.clock import check_device
+
+        check_device(device)
 
 
 def _profile(model: Any, report: CostReport, *, device: str | None, backward: bool, budget_s: float) -> CostReport:

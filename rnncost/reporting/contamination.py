@@ -67,11 +67,15 @@ class Contamination(msgspec.Struct, frozen=True, kw_only=True):
             return f"{printable(self.name)} is not checked: {self.unchecked}"
         assumed = ", lengths assumed" if self.assumed else ""
         lines = [
-            f"{printable(self.name)} ({self.spec}), padded against packed on {len(self.lengths)} sequences{assumed}:"
+            f"{printable(self.name)} ({self.spec}), padded against packed on {_sequences(len(self.lengths))}{assumed}:"
         ]
         for each in self.differences:
             where = f"{each.what}, layer {each.layer}, {each.direction}"
-            verdict = "exact" if each.exact else f"differs by up to {each.largest:.3g} in {each.sequences} sequences"
+            verdict = "exact" if each.exact else f"differs by up to {each.largest:.3g} in {_sequences(each.sequences)}"
             lines.append(f"  {where:<28} {verdict}")
         lines.append(f"  (exact: within {self.tolerance:.1e})")
         return "\n".join(lines)
+
+
+def _sequences(number: int) -> str:
+    return "1 sequence" if number == 1 else f"{number:,} sequences"

@@ -49,6 +49,7 @@ class LayerCost(CostView, frozen=True, kw_only=True):
         samples: a bounded random sample of the batches it saw.
         timings: what its layouts took, where they were timed; the first one where reports are merged.
         conditions: under what conditions.
+        untimed: why it was not timed, where that was asked for.
         best_layout: the fastest layout whose results are those of a packed run.
     """
 
@@ -61,6 +62,7 @@ class LayerCost(CostView, frozen=True, kw_only=True):
     timings: tuple[LayoutTiming, ...] = ()
     conditions: TimingConditions | None = None
     best_layout: str | None = None
+    untimed: str = ""
 
     @property
     def tally(self) -> Tally:

@@ -23,7 +23,8 @@ def _notes(report: CostReport) -> Iterator[str]:
         yield report.verification.describe(partial=report.partial, calls=calls)
     estimated = [layer for layer in report.layers if layer.source == "estimate"]
     if estimated:
-        backward = "; its backward, through the output to the weights" if report.backward.executed.mults else ""
+        trained = "; a backward through its output, to the weights, and to its input above a trained layer"
+        backward = trained if report.backward.executed.mults else ""
         yield f"Estimated, nothing was run: each layer is taken to be called once a batch{backward}."
     if not report.layers:
         yield "No recurrent layer was found, so there is nothing to count."
@@ -35,7 +36,10 @@ def _notes(report: CostReport) -> Iterator[str]:
         yield from (f"{each}." for each in whole.position_wise if each.rows > each.real_rows)
     yield from _padding(report)
     yield from _backward(report)
-    if not any(layer.timings for layer in report.layers):
+    for layer in report.layers:
+        if layer.untimed:
+            yield f"{printable(layer.name)} is not timed: {layer.untimed}."
+    if not any(layer.timings or layer.untimed for layer in report.layers):
         yield "Operations, not time: fewer operations can still take longer on a given device; --profile measures it."
 
 

@@ -86,7 +86,8 @@ def advice(timings: tuple[LayoutTiming, ...], conditions: TimingConditions, best
     if chosen is None:
         parts.append("no exact layout was timed")
     else:
-        groups = f", groups of {_sizes(chosen.groups)}" if chosen.groups else ""
+        groups = f", groups of {_sizes(chosen.groups)}" if len(chosen.groups) > 1 else ""
+        groups = ", one group run exactly" if len(chosen.groups) == 1 else groups
         parts.append(
             f"Fastest with the results of a packed run: {best}{groups} ({chosen.ratio_to_padded:.2f}x of padded, "
             f"95 % interval {chosen.ratio_low:.2f} to {chosen.ratio_high:.2f})"

@@ -45,7 +45,7 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
             calls: calls that the report counts, of which the first alone may have been watched.
         """
         which = "was seen" if partial or self.unseen_calls else "ran meanwhile" if calls > self.calls else "ran"
-        total = f"the first {self.calls:,} of {calls:,}" if calls > self.calls else f"{self.calls:,}"
+        total = f"{self.calls:,} of {calls:,}" if calls > self.calls else f"{self.calls:,}"
         if self.differences:
             text = f"NOT VERIFIED: {'; '.join(self.differences)}"
         elif not self.calls:

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 import torch
 
+from rnncost.errors import DeviceError
+
 Call = Callable[[], object]
 
 
@@ -100,7 +102,7 @@ def clock_for(device: torch.device) -> Clock:
     """The clock that fits a device.
 
     Raises:
-        ValueError: for a device that no clock is known for.
+        DeviceError: for a device that no clock is known for.
     """
     if device.type == "cpu":
         return CpuClock()
@@ -113,4 +115,21 @@ def clock_for(device: torch.device) -> Clock:
         return EventClock(new_event=lambda: backend.Event(enable_timing=True), synchronize=synchronize)
     if device.type == "mps":
         return EventClock(new_event=lambda: torch.mps.Event(enable_timing=True), synchronize=torch.mps.synchronize)
-    raise ValueError(f"no clock is known for device {str(device)!r}; use cpu, cuda, xpu or mps")
+    raise DeviceError(f"no clock is known for device {str(device)!r}; use cpu, cuda, xpu or mps")
+
+
+def check_device(name: torch.device | str | None) -> None:
+    """Makes sure that something can be timed on a device before anything is run.
+
+    Raises:
+        DeviceError: naming the device, if there is no such one or no clock for it.
+    """
+    if name is None:
+        return
+    try:
+        device = torch.device(name)
+        clock_for(device)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, AttributeError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DeviceError(f"device {str(name)!r} cannot be used: {reason}") from None

@@ -11,8 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
+
+from rnncost.timing.batch import Recurrent
 
 
 class ExactGroup:
@@ -44,13 +46,13 @@ class ExactGroup:
         return data.gather(0, self._last.expand(-1, -1, data.shape[2])).squeeze(0)
 
 
-def run_exact(rnn: nn.RNNBase, padded: Tensor, group: ExactGroup) -> tuple[Tensor, Tensor]:
+def run_exact(rnn: Recurrent, padded: Tensor, group: ExactGroup) -> tuple[Tensor, Tensor]:
     """Outputs ``(T, b, D·R)``, right at real steps, and final hidden states ``(L·D, b, R)``.
 
     An LSTM's final cell state of a sequence shorter than the group is not to be had this way.
     """
     if group.all_alike:
-        output, final = rnn(padded.transpose(0, 1) if rnn.batch_first else padded)
+        output, final = rnn.forward(padded.transpose(0, 1) if rnn.batch_first else padded)
         hidden = final[0] if isinstance(final, tuple) else final
         return output.transpose(0, 1) if rnn.batch_first else output, hidden
     directions = 2 if rnn.bidirectional else 1
@@ -70,14 +72,14 @@ def run_exact(rnn: nn.RNNBase, padded: Tensor, group: ExactGroup) -> tuple[Tenso
     return data, torch.stack(states)
 
 
-def _weights(rnn: nn.RNNBase) -> list[list[Tensor]]:
+def _weights(rnn: Recurrent) -> list[list[Tensor]]:
     """The weights of each layer and direction, in the order of ``_flat_weights``."""
     per = 2 + 2 * bool(rnn.bias) + (rnn.proj_size > 0)
     flat: Any = rnn._flat_weights
     return [list(flat[start : start + per]) for start in range(0, len(flat), per)]
 
 
-def _run_layer(rnn: nn.RNNBase, data: Tensor, weights: list[Tensor]) -> Tensor:
+def _run_layer(rnn: Recurrent, data: Tensor, weights: list[Tensor]) -> Tensor:
     sequences, hidden = data.shape[1], rnn.hidden_size
     state = data.new_zeros(1, sequences, rnn.proj_size or hidden)
     options = (bool(rnn.bias), 1, 0.0, rnn.training, False, False)

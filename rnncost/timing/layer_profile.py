@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 import torch
@@ -16,14 +18,13 @@ from rnncost.counting.tally import Tally
 from rnncost.reporting.layer import LayerCost
 from rnncost.reporting.timing import LayoutTiming, TimingConditions
 from rnncost.timing import conditions
-from rnncost.timing.batch import SequenceBatch
+from rnncost.timing.batch import SequenceBatch, private_copy
 from rnncost.timing.clock import Clock, clock_for
 from rnncost.timing.exact import ExactGroup, run_exact
-from rnncost.timing.layouts import Grouped, Layout, Packed, Padded, equal_groups, make_layout
+from rnncost.timing.layouts import Grouped, Layout, Packed, Padded, bucket_count, equal_groups, make_layout
 from rnncost.timing.sampling import Sampled, sample
 from rnncost.timing.split import GroupTime, best_split, fit_group_time
 from rnncost.tracking import stock
-from rnncost.tracking.undisturbed import undisturbed
 
 SPLIT = "split"
 _MEASUREMENTS = 3
@@ -33,28 +34,43 @@ class LayerProfile:
     """The timing of one layer on one batch.
 
     Args:
-        rnn: the layer.
+        rnn: the layer; a private copy of it is run.
         lengths: of the batch.
         backward: time the backward too.
         seed: of data and order.
+        device: where to run; by default where the layer is.
         clock: the device's clock by default.
     """
 
     def __init__(
-        self, rnn: nn.RNNBase, lengths: Sequence[int], *, backward: bool, seed: int = 0, clock: Clock | None = None
+        self,
+        rnn: nn.RNNBase,
+        lengths: Sequence[int],
+        *,
+        backward: bool,
+        seed: int = 0,
+        device: torch.device | str | None = None,
+        clock: Clock | None = None,
     ) -> None:
         spec = stock.read_spec(rnn)
         assert spec is not None
-        self._rnn, self._spec, self._backward, self._seed = rnn, spec, backward, seed
-        self._device = next(iter(rnn.parameters())).device
+        with _alone(seed):
+            self._rnn = private_copy(rnn, device=device)
+            self._batch = SequenceBatch(self._rnn, lengths, seed=seed)
+        trained = any(parameter.requires_grad for parameter in self._rnn.parameters())
+        self._spec, self._backward, self._seed = spec, backward and trained, seed
+        self._device = next(self._rnn.parameters()).device
         self._clock = clock or clock_for(self._device)
-        self._batch = SequenceBatch(rnn, lengths, seed=seed)
 
     def timed(self, layer: LayerCost, *, layouts: Sequence[str], budget_s: float) -> LayerCost:
-        """``layer`` with its timings, its conditions and the layout to use."""
-        with undisturbed(self._rnn, without_hooks=True), torch.set_grad_enabled(self._backward):
+        """``layer`` with its timings, its conditions and the layout to use.
+
+        A layer of which no weight requires grad is timed forward alone.
+        """
+        deadline = time.monotonic() + budget_s
+        with _alone(self._seed), torch.set_grad_enabled(self._backward):
             made, predicted_s = self._make(layouts)
-            sampled = self._sample(made, budget_s)
+            sampled = self._sample(made, max(0.0, deadline - time.monotonic()))
             timings = tuple(self._timing(each, sampled, predicted_s) for each in made)
             found = self._conditions(sampled)
         return msgspec.structs.replace(layer, timings=timings, conditions=found, best_layout=best_layout(timings))
@@ -63,8 +79,7 @@ class LayerProfile:
         made: list[Layout] = [Padded(self._rnn, self._batch)]
         predicted_s = None
         for name in dict.fromkeys(names):
-            buckets = name[9:-1] if name.startswith("bucketed(") else ""
-            if name == "padded" or (buckets.isdecimal() and int(buckets) > self._batch.sequences):
+            if name == "padded" or (bucket_count(name) or 0) > self._batch.sequences:
                 continue
             if name == SPLIT:
                 groups, predicted_s = best_split(self._batch.sorted_lengths(), self.group_time())
@@ -176,6 +191,15 @@ class LayerProfile:
             complete=sampled.complete,
             backward=self._backward,
         )
+
+
+@contextlib.contextmanager
+def _alone(seed: int) -> Iterator[None]:
+    """Out of sight of torch function modes and of inference mode, and without touching the random state."""
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()  # type: ignore[no-untyped-call]
+    with torch.random.fork_rng(devices=devices), torch.inference_mode(False), torch._C.DisableTorchFunction():
+        torch.manual_seed(seed)
+        yield
 
 
 def best_layout(timings: Sequence[LayoutTiming]) -> str | None:

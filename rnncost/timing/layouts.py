@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from rnncost.errors import LengthsError
-from rnncost.timing.batch import SequenceBatch
+from rnncost.timing.batch import Recurrent, SequenceBatch
 from rnncost.timing.exact import ExactGroup, run_exact
 
 Result = tuple[Tensor, Tensor]
@@ -39,21 +40,21 @@ class Padded:
 
     groups: tuple[int, ...] = ()
 
-    def __init__(self, rnn: nn.RNNBase, batch: SequenceBatch) -> None:
+    def __init__(self, rnn: Recurrent, batch: SequenceBatch) -> None:
         self._rnn, self._data = rnn, _as_given(rnn, batch.padded)
         self.exact = len(set(batch.sorted_lengths())) == 1
         self.name = "padded"
 
     def run(self) -> Result:
         """Runs the module as it is."""
-        output, final = self._rnn(self._data)
+        output, final = self._rnn.forward(self._data)
         return _steps_first(self._rnn, output), _hidden(final)
 
 
 class Masked(Padded):
     """Padded, with outputs beyond each sequence's end set to zero: for teaching, it saves nothing."""
 
-    def __init__(self, rnn: nn.RNNBase, batch: SequenceBatch) -> None:
+    def __init__(self, rnn: Recurrent, batch: SequenceBatch) -> None:
         super().__init__(rnn, batch)
         self.name = "mask"
         steps = torch.arange(batch.padded.shape[0]).unsqueeze(1)
@@ -71,14 +72,14 @@ class Packed:
     groups: tuple[int, ...] = ()
     exact = True
 
-    def __init__(self, rnn: nn.RNNBase, batch: SequenceBatch) -> None:
+    def __init__(self, rnn: Recurrent, batch: SequenceBatch) -> None:
         self._rnn, self._batch = rnn, batch
         self._packed = pack_padded_sequence(batch.padded, batch.lengths, enforce_sorted=False)
         self.name = "packed"
 
     def run(self) -> Result:
         """Runs the module; the output stays packed data."""
-        output, final = self._rnn(self._packed)
+        output, final = self._rnn.forward(self._packed)
         return output.data, _hidden(final)
 
     def unpacked(self, data: Tensor) -> Tensor:
@@ -92,14 +93,14 @@ class PackedAndUnpacked:
     groups: tuple[int, ...] = ()
     exact = True
 
-    def __init__(self, rnn: nn.RNNBase, batch: SequenceBatch) -> None:
+    def __init__(self, rnn: Recurrent, batch: SequenceBatch) -> None:
         self._rnn, self._batch = rnn, batch
         self.name = "packed+packing"
 
     def run(self) -> Result:
         """Padded in, padded out."""
         packed = pack_padded_sequence(self._batch.padded, self._batch.lengths, enforce_sorted=False)
-        output, final = self._rnn(packed)
+        output, final = self._rnn.forward(packed)
         return pad_packed_sequence(output)[0], _hidden(final)
 
 
@@ -115,7 +116,7 @@ class Grouped:
 
     exact = True
 
-    def __init__(self, rnn: nn.RNNBase, batch: SequenceBatch, groups: Sequence[int], *, name: str) -> None:
+    def __init__(self, rnn: Recurrent, batch: SequenceBatch, groups: Sequence[int], *, name: str) -> None:
         if sum(groups) != batch.sequences or min(groups) < 1:
             raise LengthsError(f"groups of {list(groups)} sequences do not make a batch of {batch.sequences}")
         self._rnn, self._padded = rnn, batch.padded
@@ -141,10 +142,10 @@ class Grouped:
         return torch.cat(outputs, dim=1)[:, self._back], torch.cat(states, dim=1)[:, self._back]
 
 
-Maker = Callable[[nn.RNNBase, SequenceBatch], Any]
+Maker = Callable[[Recurrent, SequenceBatch], Any]
 
 
-def make_layout(name: str, rnn: nn.RNNBase, batch: SequenceBatch) -> Layout:
+def make_layout(name: str, rnn: Recurrent, batch: SequenceBatch) -> Layout:
     """The layout called ``name``: padded, mask, packed, packed+packing, loop, or bucketed(k).
 
     Raises:
@@ -160,9 +161,16 @@ def make_layout(name: str, rnn: nn.RNNBase, batch: SequenceBatch) -> Layout:
     if name in makers:
         layout: Layout = makers[name](rnn, batch)
         return layout
-    if name.startswith("bucketed(") and name.endswith(")") and name[9:-1].isdecimal():
-        return Grouped(rnn, batch, equal_groups(batch.sequences, int(name[9:-1])), name=name)
+    buckets = bucket_count(name)
+    if buckets is not None:
+        return Grouped(rnn, batch, equal_groups(batch.sequences, buckets), name=f"bucketed({buckets})")
     raise LengthsError(f"no layout is called {name!r}; use {', '.join(makers)}, split or bucketed(k)")
+
+
+def bucket_count(name: str) -> int | None:
+    """K of ``bucketed(k)``; ``None`` for any other name."""
+    found = re.fullmatch(r"bucketed\(([0-9]{1,9})\)", name) if isinstance(name, str) else None
+    return None if found is None else int(found[1])
 
 
 def equal_groups(sequences: int, groups: int) -> list[int]:
@@ -177,11 +185,11 @@ def equal_groups(sequences: int, groups: int) -> list[int]:
     return [size + 1] * larger + [size] * (groups - larger)
 
 
-def _as_given(rnn: nn.RNNBase, padded: Tensor) -> Tensor:
+def _as_given(rnn: Recurrent, padded: Tensor) -> Tensor:
     return padded.transpose(0, 1).contiguous() if rnn.batch_first else padded
 
 
-def _steps_first(rnn: nn.RNNBase, output: Tensor) -> Tensor:
+def _steps_first(rnn: Recurrent, output: Tensor) -> Tensor:
     return output.transpose(0, 1) if rnn.batch_first else output
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,9 +10,10 @@ import torch
 from torch import nn
 
 from rnncost.counting.lengths import check_lengths
-from rnncost.errors import UnsupportedModuleError
+from rnncost.errors import LengthsError, UnitError, UnsupportedModuleError
 from rnncost.reporting.layer import LayerCost
 from rnncost.reporting.report import CostReport
+from rnncost.timing.clock import check_device
 from rnncost.timing.layer_profile import LayerProfile
 from rnncost.tracking import stock
 from rnncost.tracking.estimate import estimate
@@ -34,8 +34,9 @@ def profile(
 ) -> CostReport:
     """Times each recurrent layer of a model on one batch of these lengths, in several layouts.
 
-    Data are random, weights the layer's own. Modes, gradients, hooks and random state are as
-    before afterwards; a layer on another ``device`` is copied there.
+    Data are random; what runs is a private copy of each layer with its effective weights, so
+    nothing of the model is touched, no hook is run, and no tracker counts it. An interrupt
+    (Ctrl-C) ends it and keeps what was timed.
 
     Args:
         model_or_rnn: an ``nn.RNN``, ``nn.GRU`` or ``nn.LSTM``, or a module holding such layers.
@@ -44,23 +45,28 @@ def profile(
             all ratios, is always among them; more buckets than sequences are left out.
         device: where to run; by default where the layer is.
         backward: time forward and backward together, and the forward alone.
-        budget_s: seconds for each layer, about.
+        budget_s: seconds for each layer, about; three rounds are run whatever it is.
         seed: of the data and of the order of rounds.
 
     Raises:
         UnsupportedModuleError: if there is no such layer.
         LengthsError: for lengths or layouts that cannot be.
+        DeviceError: for a device that is not there.
+        UnitError: for a budget that is no number above 0.
     """
+    if not isinstance(model_or_rnn, nn.Module):
+        raise UnsupportedModuleError(
+            f"the model is a {type(model_or_rnn).__name__}, not a torch.nn.Module with weights to run"
+        )
     checked = check_lengths(lengths)
+    options = _Options(layouts=layouts, device=device, backward=backward, budget_s=budget_s, seed=seed)
     layers = _layers(model_or_rnn)
     if not layers:
         raise UnsupportedModuleError(
             f"{type(model_or_rnn).__name__} holds no nn.RNN, nn.GRU or nn.LSTM with torch's own forward to time"
         )
     report = estimate(model_or_rnn, checked, backward=backward)
-    options = _Options(layouts=tuple(layouts), device=device, backward=backward, budget_s=budget_s, seed=seed)
-    timed = [_timed(layer, layers.get(layer.name), checked, options) for layer in report.layers]
-    return msgspec.structs.replace(report, layers=tuple(timed))
+    return _all_timed(report, layers, dict.fromkeys(layers, checked), options)
 
 
 def profile_layers(
@@ -88,27 +94,49 @@ def profile_layers(
     """
     layers = _layers(model)
     seen = {layer.name: _seen_lengths(layer) for layer in report.layers if layer.name in layers}
-    known = [name for name, lengths in seen.items() if lengths]
-    options = _Options(
-        layouts=tuple(layouts),
-        device=device,
-        backward=backward,
-        budget_s=budget_s / max(1, len(known)),
-        seed=seed,
-    )
-    timed = [
-        _timed(layer, layers[layer.name], seen[layer.name], options) if layer.name in known else layer
-        for layer in report.layers
-    ]
+    known = sum(1 for lengths in seen.values() if lengths)
+    options = _Options(layouts=layouts, device=device, backward=backward, budget_s=budget_s / max(1, known), seed=seed)
+    return _all_timed(report, layers, seen, options)
+
+
+class _Options:
+    """What a profile was asked for, checked before anything runs."""
+
+    def __init__(
+        self, *, layouts: Sequence[str], device: torch.device | str | None, backward: bool, budget_s: float, seed: int
+    ) -> None:
+        if isinstance(layouts, str) or not all(isinstance(name, str) for name in layouts):
+            raise LengthsError(f"layouts is {layouts!r}; give a list of names such as ['packed', 'split']")
+        if not (isinstance(budget_s, (int, float)) and 0 < budget_s < float("inf")):
+            raise UnitError(f"budget_s is {budget_s!r}; give a number of seconds above 0")
+        check_device(device)
+        self.layouts, self.device, self.backward = tuple(layouts), device, backward
+        self.budget_s, self.seed = float(budget_s), seed
+
+
+def _all_timed(
+    report: CostReport, layers: dict[str, nn.RNNBase], lengths: dict[str, tuple[int, ...]], options: _Options
+) -> CostReport:
+    """Times layer after layer; an interrupt ends all, and keeps what was timed before."""
+    timed: list[LayerCost] = []
+    interrupted = False
+    for layer in report.layers:
+        rnn = layers.get(layer.name)
+        reason = ""
+        if rnn is None:
+            reason = "only nn.RNN, nn.GRU and nn.LSTM with torch's own forward are timed"
+        elif not lengths[layer.name]:
+            reason = "it saw no batch of known lengths; pack, or give lengths to profile()"
+        elif interrupted:
+            reason = "interrupted"
+        else:
+            try:
+                layer = _timed(layer, rnn, lengths[layer.name], options)
+                interrupted = layer.conditions is not None and not layer.conditions.complete
+            except KeyboardInterrupt:
+                interrupted, reason = True, "interrupted"
+        timed.append(msgspec.structs.replace(layer, untimed=reason))
     return msgspec.structs.replace(report, layers=tuple(timed))
-
-
-class _Options(msgspec.Struct, frozen=True, kw_only=True):
-    layouts: tuple[str, ...]
-    device: Any
-    backward: bool
-    budget_s: float
-    seed: int
 
 
 def _layers(model: nn.Module) -> dict[str, nn.RNNBase]:
@@ -126,14 +154,6 @@ def _seen_lengths(layer: LayerCost) -> tuple[int, ...]:
     return tuple(length for length, number in counts for _ in range(number))
 
 
-def _timed(layer: LayerCost, rnn: nn.RNNBase | None, lengths: tuple[int, ...], options: _Options) -> LayerCost:
-    if rnn is None:
-        return layer
-    run = LayerProfile(_on_device(rnn, options.device), lengths, backward=options.backward, seed=options.seed)
+def _timed(layer: LayerCost, rnn: nn.RNNBase, lengths: tuple[int, ...], options: _Options) -> LayerCost:
+    run = LayerProfile(rnn, lengths, backward=options.backward, seed=options.seed, device=options.device)
     return run.timed(layer, layouts=options.layouts, budget_s=options.budget_s)
-
-
-def _on_device(rnn: nn.RNNBase, device: torch.device | str | None) -> nn.RNNBase:
-    if device is None or torch.device(device) == next(iter(rnn.parameters())).device:
-        return rnn
-    return copy.deepcopy(rnn).to(device)

@@ -20,6 +20,7 @@ from rnncost.warn import warn
 Verdict = Literal["faster", "slower", "same", "unclear"]
 SAME_WITHIN = 0.03
 _MIN_ROUNDS = 11
+_FEWEST_ROUNDS = 3
 _BLOCK_ROUNDS = 5
 _MAX_WARM_UPS = 12
 _STABLE_WITHIN = 0.1
@@ -100,8 +101,8 @@ def sample(
     """Times calls in interleaved rounds: A B C, B C A, … in shuffled order.
 
     What disturbs the machine then disturbs all alike, and ratios are taken within a round. Rounds
-    go on until the interval of every ratio to ``base`` is narrow or the budget is spent, but at
-    least a few. An interrupt (Ctrl-C) ends them, keeping what was measured if that is a round.
+    go on until the interval of every ratio to ``base`` is narrow or the budget is spent, but three
+    are run whatever the budget. An interrupt (Ctrl-C) ends them, keeping what was measured if that is a round.
 
     Args:
         calls: what to time, by name.
@@ -130,9 +131,12 @@ def sample(
                     for name in order:
                         prepare()
                         laps[name].append(clock.time(calls[name]))
+                    if now() >= deadline and len(laps[base]) >= _FEWEST_ROUNDS:
+                        break
                 clock.settle()
                 rounds = len(laps[base])
-                if rounds >= _MIN_ROUNDS and (now() >= deadline or _all_narrow(laps, base)):
+                spent = now() >= deadline and rounds >= _FEWEST_ROUNDS
+                if spent or (rounds >= _MIN_ROUNDS and _all_narrow(laps, base)):
                     break
         except KeyboardInterrupt:
             clock.settle()

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from click.testing import CliRunner
 from torch import nn
+from torch.nn.utils.parametrizations import weight_norm
 
 import rnncost
 from rnncost.cli.main import main
-from rnncost.errors import LengthsError, UnsupportedModuleError
+from rnncost.errors import DeviceError, LengthsError, UnitError, UnsupportedModuleError
+from rnncost.reporting.notes import notes
 from rnncost.reporting.timing import LayoutTiming
 from rnncost.timing.conditions import kernel_family, peak_bytes
-from rnncost.timing.layer_profile import best_layout
+from rnncost.timing.layer_profile import LayerProfile, best_layout
+from rnncost.timing.profiler import profile_layers
 from tests.builders import packed_batch, padded_batch
 
 LENGTHS = [9, 2, 7, 4]
@@ -68,7 +73,85 @@ def test_nothing_is_disturbed(tmp_path: Path) -> None:
     assert rnncost.CostReport.load(tmp_path / "timed.json") == report
 
 
+def test_weights_stay_also_where_a_hook_trains_them() -> None:
+    module = nn.LSTM(3, 4)
+    before = [weight.clone() for weight in module.parameters()]
+
+    def train(weight: torch.Tensor) -> None:
+        weight.data.add_(1)
+
+    for weight in module.parameters():
+        weight.register_post_accumulate_grad_hook(train)
+    rnncost.profile(module, LENGTHS, budget_s=0.1)
+    assert all(torch.equal(one, other) for one, other in zip(before, module.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("kind", ["weight_norm", "frozen", "inference mode", "meta default"])
+def test_layers_of_every_condition(kind: str) -> None:
+    module: nn.Module = nn.LSTM(3, 4, 2, bidirectional=True, batch_first=True, proj_size=2)
+    if kind == "weight_norm":
+        module = weight_norm(module, "weight_hh_l0")
+        module(torch.zeros(1, 1, 3))
+    if kind == "frozen":
+        module.requires_grad_(False)
+    mode: Any = {"inference mode": torch.inference_mode, "meta default": lambda: torch.device("meta")}.get(kind)
+    with contextlib.nullcontext() if mode is None else mode():
+        report = rnncost.profile(module, LENGTHS, budget_s=0.1)
+    conditions = report.layers[0].conditions
+    assert conditions is not None
+    assert conditions.backward is (kind != "frozen")
+    assert report.layers[0].timings
+
+
+def test_no_tracker_counts_a_profile() -> None:
+    module = nn.LSTM(3, 4)
+    with rnncost.CostTracker(module, verify=True) as bound, rnncost.CostTracker(verify=True) as everywhere:
+        rnncost.profile(module, LENGTHS, budget_s=0.1)
+    assert bound.report.layers[0].tally.calls == 0
+    assert [len(bound.report.layers), len(everywhere.report.layers)] == [1, 0]
+
+
+def test_a_layer_that_cannot_be_timed_says_why() -> None:
+    model = nn.ModuleDict({"a": nn.GRU(3, 4), "cell": nn.GRUCell(3, 4)})
+    with rnncost.CostTracker(model) as tracker:
+        model["a"](torch.zeros(5, 2, 3))
+    report = profile_layers(model, tracker.report, budget_s=0.1)
+    assert "saw no batch of known lengths" in report.layers[0].untimed
+    assert "a is not timed" in " ".join(notes(report))
+
+
+def test_an_interrupt_keeps_the_layers_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = nn.ModuleDict({"a": nn.GRU(3, 4), "b": nn.GRU(3, 4), "c": nn.GRU(3, 4)})
+    original = LayerProfile.timed
+
+    def interrupted(self: LayerProfile, layer: rnncost.LayerCost, **options: Any) -> rnncost.LayerCost:
+        if layer.name == "b":
+            raise KeyboardInterrupt
+        return original(self, layer, **options)
+
+    monkeypatch.setattr(LayerProfile, "timed", interrupted)
+    report = rnncost.profile(model, LENGTHS, budget_s=0.1)
+    assert [(bool(layer.timings), layer.untimed) for layer in report.layers] == [
+        (True, ""),
+        (False, "interrupted"),
+        (False, "interrupted"),
+    ]
+
+
+@pytest.mark.parametrize("budget_s", [0, -1, float("nan"), float("inf"), "x"])
+def test_budgets_that_cannot_be(budget_s: Any) -> None:
+    with pytest.raises(UnitError, match="budget_s is"):
+        rnncost.profile(nn.GRU(1, 1), [1], budget_s=budget_s)
+
+
 def test_what_cannot_be_profiled() -> None:
+    with pytest.raises(UnsupportedModuleError, match="the model is a str"):
+        rnncost.profile("lstm:3x4", [1])  # type: ignore[arg-type]
+    with pytest.raises(LengthsError, match="layouts is 'split'; give a list"):
+        rnncost.profile(nn.GRU(1, 1), [1], layouts="split")
+    for device in ("meta", "nowhere", *(["cuda"] if not torch.cuda.is_available() else [])):
+        with pytest.raises(DeviceError, match=device):
+            rnncost.profile(nn.GRU(1, 1), [1], device=device)
     with pytest.raises(UnsupportedModuleError, match=r"Linear holds no nn\.RNN"):
         rnncost.profile(nn.Linear(1, 1), [1])
     with pytest.raises(LengthsError):
@@ -120,6 +203,10 @@ def test_on_the_command_line() -> None:
     text = " ".join(result.stdout.split())
     assert "rnn: time of forward on" in text
     assert "Fastest with the results of a packed run" in text
+    command = ["report", "missing.py", "--profile", "--device", "nowhere"]
+    nowhere = CliRunner().invoke(main, command)
+    assert (nowhere.exit_code, "device 'nowhere' cannot be used" in nowhere.stderr) == (2, True)
+    assert CliRunner().invoke(main, ["report", str(vowels), "--device", "cpu"]).exit_code == 2
     refused = CliRunner().invoke(main, ["report", "lstm:3x4", "--lengths", "3,1", "--profile"])
     assert refused.exit_code == 2
     assert "has no weights to run" in refused.stderr

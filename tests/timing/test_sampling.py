@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from rnncost.errors import NoisyTimingWarning
+from rnncost.errors import DeviceError, NoisyTimingWarning
 from rnncost.timing.clock import CpuClock, EventClock, FakeClock, Lap, clock_for
 from rnncost.timing.sampling import Ratio, bootstrap, sample
 
@@ -186,5 +186,5 @@ def test_every_device_has_its_clock() -> None:
     assert isinstance(clock_for(torch.device("cpu")), CpuClock)
     for name in ("cuda", "xpu", "mps"):
         assert isinstance(clock_for(torch.device(name)), EventClock)
-    with pytest.raises(ValueError, match="no clock is known for device 'meta'"):
+    with pytest.raises(DeviceError, match="no clock is known for device 'meta'"):
         clock_for(torch.device("meta"))
