@@ -14,6 +14,7 @@ import itertools
 import platform
 import random
 import statistics
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -138,7 +139,8 @@ def _write(outcomes: Sequence[Outcome]) -> None:
     lines = [
         "# Layouts of recurrent layers",
         "",
-        f"Written by `python -m tests.benchmarks.layouts`: torch {torch.__version__}, {platform.machine()}, one",
+        f"Written by `{' '.join(['python -m tests.benchmarks.layouts', *sys.argv[1:]])}`:",
+        f"torch {torch.__version__}, {platform.machine()}, one",
         f"thread. Input as wide as the hidden size, {STEPS} steps; lengths uniform on 1 to {STEPS}, or one of",
         f"{STEPS} and the rest of {STEPS // 10}. Ratios are to padded, whole time of the pass named, in interleaved",
         "rounds; packing and unpacking are in `packed`. Rows is the real share of the padded rows.",
