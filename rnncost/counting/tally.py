@@ -137,14 +137,13 @@ _PACKED = ("last_rows", "step_rows", "shrink_rows", "slice_rows")
 
 
 def _packed_sums(shape: BatchShape) -> dict[str, Any]:
-    counts, rows, longest = shape.length_counts, shape.packed_rows, shape.longest
-    if counts is None or rows is None or longest is None:
+    counts, rows, longest, last = shape.length_counts, shape.packed_rows, shape.longest, shape.longest_sequences
+    if counts is None or rows is None or longest is None or last is None:
         return dict.fromkeys(f"packed_{name}" for name in ("rows", "steps", *_PACKED))
     running, shrinking = 0, 0
     for _, number in counts:
         running += number
         shrinking += running
-    last = counts[0][1] if counts else 0
     return {
         "packed_rows": rows,
         "packed_steps": longest,

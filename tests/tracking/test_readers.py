@@ -14,17 +14,9 @@ from rnncost.errors import UncountedModuleWarning, UnsupportedModuleError
 from rnncost.examples import minimal_gru as minimal_gru_example
 from tests.builders import padded_batch
 from tests.oracle import dispatched, same_operations
+from tests.tracking.reading import only, rows
 
 LENGTHS = (5, 4, 4, 1)
-
-
-def rows(layer: rnncost.LayerCost) -> tuple[int, int, int | None]:
-    return layer.tally.rows, layer.tally.padded_rows, layer.tally.packed_rows
-
-
-def only(report: rnncost.CostReport) -> rnncost.LayerCost:
-    assert len(report.layers) == 1, report.layers
-    return report.layers[0]
 
 
 @pytest.fixture

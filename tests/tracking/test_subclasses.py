@@ -13,17 +13,9 @@ import rnncost
 from rnncost.counting import OpCount
 from rnncost.errors import UncountedModuleWarning
 from tests.builders import packed_batch, padded_batch
+from tests.tracking.reading import only, rows
 
 LENGTHS = (5, 4, 4, 1)
-
-
-def rows(layer: rnncost.LayerCost) -> tuple[int, int, int | None]:
-    return layer.tally.rows, layer.tally.padded_rows, layer.tally.packed_rows
-
-
-def only(report: rnncost.CostReport) -> rnncost.LayerCost:
-    assert len(report.layers) == 1, report.layers
-    return report.layers[0]
 
 
 class Packing(nn.LSTM):

@@ -19,18 +19,13 @@ from rnncost.errors import TrackerStateError, UnsupportedModuleError
 from tests.builders import build_module, on_meta, packed_batch, padded_batch
 from tests.oracle import dispatched, same_operations
 from tests.tracking.models import Failing, Holder, SubLSTM, Tagger, Twice
+from tests.tracking.reading import only, rows
 
 LENGTHS = (5, 4, 4, 1)
 
 
 def track(model: nn.Module, *args: Any, **kwargs: Any) -> rnncost.LayerCost:
-    report = rnncost.analyze(model, *args, **kwargs)
-    assert len(report.layers) == 1
-    return report.layers[0]
-
-
-def rows(layer: rnncost.LayerCost) -> tuple[int, int, int | None]:
-    return layer.tally.rows, layer.tally.padded_rows, layer.tally.packed_rows
+    return only(rnncost.analyze(model, *args, **kwargs))
 
 
 def test_a_packed_batch() -> None:
