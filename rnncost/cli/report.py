@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import click
 import msgspec
 
 from rnncost.cli.output import output_options, write_report
+from rnncost.cli.progress import counted, time_bar
 from rnncost.counting.lengths import parse_lengths
 from rnncost.errors import ModelLoadError, RegressionError, RnncostWarning, UnitError
 from rnncost.reporting import limits
@@ -172,7 +173,8 @@ def _profile(model: Any, report: CostReport, *, device: str | None, backward: bo
 
     if isinstance(model, str):
         raise click.UsageError("--profile needs a model file; a layer as text has no weights to run")
-    return profile_layers(model, report, device=device, backward=backward, budget_s=budget_s)
+    with time_bar() as progress:
+        return profile_layers(model, report, device=device, backward=backward, budget_s=budget_s, progress=progress)
 
 
 def _is_spec(target: str) -> bool:
@@ -187,9 +189,7 @@ def _run(target: str, *, backward: bool, check: bool, whole_model: bool, verify:
     loaded = load_target(target)
     batches = iter(loaded.batches)
     first = list(itertools.islice(batches, 1))
-    report = run_batches(
-        loaded.model, _with_progress(itertools.chain(first, batches)), backward=backward, verify=verify
-    )
+    report = run_batches(loaded.model, counted(itertools.chain(first, batches)), backward=backward, verify=verify)
     if check:
         report = check_layers(loaded.model, report)
     if whole_model and first:
@@ -242,13 +242,3 @@ def _warnings_as_lines() -> Iterator[None]:
         yield
     finally:
         warnings.showwarning = before
-
-
-def _with_progress(batches: Iterable[Any]) -> Iterable[Any]:
-    """Shows a progress bar on a terminal; elsewhere nothing."""
-    if not sys.stderr.isatty():
-        return batches
-    from rich.console import Console
-    from rich.progress import track
-
-    return track(batches, description="batches", console=Console(stderr=True), transient=True)

@@ -13,7 +13,8 @@ class LayoutTiming(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         layout: ``padded``, ``packed``, ``packed+packing``, ``bucketed(k)``, ``split``, ``loop`` or ``mask``.
         exact: outputs at real steps and final hidden states are those of a packed run.
-        groups: sequences of each padded group; empty where the batch is not grouped.
+        groups: sequences of each padded group, batch after batch; empty where batches are not grouped.
+        rows: rows that it runs, real and filler; those of ``padded`` are B·T.
         forward_s: seconds of the forward pass.
         backward_s: seconds of the backward pass; ``None`` where it was not timed.
         total_s: seconds of both, timed together.
@@ -23,12 +24,13 @@ class LayoutTiming(msgspec.Struct, frozen=True, kw_only=True):
         verdict: ``faster``, ``slower``, ``same`` (inside ±3 %) or ``unclear``.
         peak_bytes: memory at its peak; on the CPU inputs, outputs and saved activations alone.
         flops_per_s: executed forward and backward FLOPs (2 a MAC) over ``total_s``.
-        predicted_s: what the cost model predicted, for ``split``.
+        predicted_s: for ``split``, what the cost model predicted relative to padded, times the seconds of padded.
     """
 
     layout: str
     exact: bool
     groups: tuple[int, ...] = ()
+    rows: int
     forward_s: float
     backward_s: float | None
     total_s: float
@@ -50,9 +52,11 @@ class TimingConditions(msgspec.Struct, frozen=True, kw_only=True):
         threads: threads that torch used on the CPU.
         kernels: kernel family that ran: ``oneDNN``, ``native`` or ``cuDNN``, for padded and packed runs.
         libraries: releases of torch and of the kernel library.
-        sequences: B of the batch.
-        steps: T of the batch.
-        rows: real rows of the batch.
+        batches: how many batches were run, one after another; all seconds are of all of them.
+        sequences: B, of all batches together.
+        steps: T of the longest.
+        rows: real rows of all batches.
+        padded_rows: B·T, of all batches together.
         rounds: interleaved rounds.
         complete: whether the rounds ended of themselves.
         backward: whether the backward was timed.
@@ -63,12 +67,22 @@ class TimingConditions(msgspec.Struct, frozen=True, kw_only=True):
     threads: int
     kernels: dict[str, str]
     libraries: dict[str, str]
+    batches: int
     sequences: int
     steps: int
     rows: int
+    padded_rows: int
     rounds: int
     complete: bool
     backward: bool
+
+
+def realised_savings(timing: LayoutTiming, conditions: TimingConditions) -> tuple[float, float]:
+    """What a layout saves of the operations of padded, and of its time; either may be negative.
+
+    Operations are those that grow with the rows: all multiplications of the forward.
+    """
+    return 1 - timing.rows / conditions.padded_rows, 1 - timing.ratio_to_padded
 
 
 def advice(timings: tuple[LayoutTiming, ...], conditions: TimingConditions, best: str | None) -> str:
@@ -76,7 +90,7 @@ def advice(timings: tuple[LayoutTiming, ...], conditions: TimingConditions, best
     parts = []
     packed = next((each for each in timings if each.layout == "packed"), None)
     if packed is not None:
-        saved = 1 - conditions.rows / (conditions.sequences * conditions.steps)
+        saved, _ = realised_savings(packed, conditions)
         parts.append(f"packed runs {format_fraction(saved)} fewer multiplications than padded and {_speed(packed)}")
         if packed.verdict == "slower" and conditions.kernels["padded"] != conditions.kernels["packed"]:
             parts[-1] += f": its path is {conditions.kernels['packed']}, not {conditions.kernels['padded']}"
@@ -86,11 +100,10 @@ def advice(timings: tuple[LayoutTiming, ...], conditions: TimingConditions, best
     if chosen is None:
         parts.append("no exact layout was timed")
     else:
-        groups = f", groups of {_sizes(chosen.groups)}" if len(chosen.groups) > 1 else ""
-        groups = ", one group run exactly" if len(chosen.groups) == 1 else groups
+        groups = _groups(chosen.groups, conditions.batches)
         parts.append(
             f"Fastest with the results of a packed run: {best}{groups} ({chosen.ratio_to_padded:.2f}x of padded, "
-            f"95 % interval {chosen.ratio_low:.2f} to {chosen.ratio_high:.2f})"
+            f"95 % interval {chosen.ratio_low:.2f} to {chosen.ratio_high:.2f}{_predicted(chosen, timings)})"
         )
         if chosen.groups:
             parts.append("not for a model that reads an LSTM's final cell states, which padded groups do not give")
@@ -102,6 +115,21 @@ def _speed(timing: LayoutTiming) -> str:
     if timing.verdict in ("slower", "faster"):
         return f"takes {ratio:.2f}x of its time"
     return "takes the same time" if timing.verdict == "same" else f"the difference in time is unclear ({ratio:.2f}x)"
+
+
+def _predicted(chosen: LayoutTiming, timings: tuple[LayoutTiming, ...]) -> str:
+    padded_s = next((each.total_s for each in timings if each.layout == "padded"), None)
+    if chosen.predicted_s is None or not padded_s:
+        return ""
+    return f", predicted {chosen.predicted_s / padded_s:.2f}"
+
+
+def _groups(groups: tuple[int, ...], batches: int) -> str:
+    if not groups:
+        return ""
+    if batches > 1:
+        return f", {len(groups)} groups in {batches} batches"
+    return ", one group run exactly" if len(groups) == 1 else f", groups of {_sizes(groups)}"
 
 
 def _sizes(groups: tuple[int, ...]) -> str:

@@ -1,15 +1,15 @@
-"""The timing of one recurrent layer on one batch."""
+"""The timing of one recurrent layer on a few batches."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from rnncost.counting import formulas
 from rnncost.counting.kinds import BackwardKind
@@ -20,47 +20,53 @@ from rnncost.reporting.timing import LayoutTiming, TimingConditions
 from rnncost.timing import conditions
 from rnncost.timing.batch import SequenceBatch, private_copy
 from rnncost.timing.clock import Clock, clock_for
-from rnncost.timing.exact import ExactGroup, run_exact
-from rnncost.timing.layouts import Grouped, Layout, Packed, Padded, bucket_count, equal_groups, make_layout
+from rnncost.timing.group_cost import Run, measure_group_cost
+from rnncost.timing.layouts import Grouped, Layout, OverBatches, Packed, Padded, bucket_count, make_layout
 from rnncost.timing.sampling import Sampled, sample
-from rnncost.timing.split import GroupTime, best_split, fit_group_time
+from rnncost.timing.split import best_split
 from rnncost.tracking import stock
 
 SPLIT = "split"
-_MEASUREMENTS = 3
+# What part of the time goes into the cost model of groups; the rest compares the layouts.
+_MODEL_SHARE = 0.4
 
 
 class LayerProfile:
-    """The timing of one layer on one batch.
+    """The timing of one layer on a few batches, which a layout runs one after another.
 
     Args:
         rnn: the layer; a private copy of it is run.
-        lengths: of the batch.
+        batches: lengths of each batch.
         backward: time the backward too.
         seed: of data and order.
         device: where to run; by default where the layer is.
         clock: the device's clock by default.
+        tick: called between timed calls, for a progress bar.
     """
 
     def __init__(
         self,
         rnn: nn.RNNBase,
-        lengths: Sequence[int],
+        batches: Sequence[Sequence[int]],
         *,
         backward: bool,
         seed: int = 0,
         device: torch.device | str | None = None,
         clock: Clock | None = None,
+        tick: Callable[[], None] | None = None,
     ) -> None:
         spec = stock.read_spec(rnn)
         assert spec is not None
         with _alone(seed):
             self._rnn = private_copy(rnn, device=device)
-            self._batch = SequenceBatch(self._rnn, lengths, seed=seed)
+            self._batches = [
+                SequenceBatch(self._rnn, lengths, seed=seed + number) for number, lengths in enumerate(batches)
+            ]
         trained = any(parameter.requires_grad for parameter in self._rnn.parameters())
         self._spec, self._backward, self._seed = spec, backward and trained, seed
         self._device = next(self._rnn.parameters()).device
         self._clock = clock or clock_for(self._device)
+        self._tick = tick or (lambda: None)
 
     def timed(self, layer: LayerCost, *, layouts: Sequence[str], budget_s: float) -> LayerCost:
         """``layer`` with its timings, its conditions and the layout to use.
@@ -69,84 +75,94 @@ class LayerProfile:
         """
         deadline = time.monotonic() + budget_s
         with _alone(self._seed), torch.set_grad_enabled(self._backward):
-            made, predicted_s = self._make(layouts)
+            made, predicted = self._make(layouts, budget_s * _MODEL_SHARE)
             sampled = self._sample(made, max(0.0, deadline - time.monotonic()))
-            timings = tuple(self._timing(each, sampled, predicted_s) for each in made)
+            timings = tuple(self._timing(each, sampled, predicted) for each in made)
             found = self._conditions(sampled)
         return msgspec.structs.replace(layer, timings=timings, conditions=found, best_layout=best_layout(timings))
 
-    def _make(self, names: Sequence[str]) -> tuple[list[Layout], float | None]:
-        made: list[Layout] = [Padded(self._rnn, self._batch)]
-        predicted_s = None
+    def _make(self, names: Sequence[str], budget_s: float) -> tuple[list[OverBatches], float | None]:
+        """The layouts, and what the best split is predicted to take relative to padded."""
+        made, predicted = [self._over("padded")], None
+        largest = max(batch.sequences for batch in self._batches)
         for name in dict.fromkeys(names):
-            if name == "padded" or (bucket_count(name) or 0) > self._batch.sequences:
+            buckets = bucket_count(name)
+            if name == "padded" or (buckets is not None and buckets > largest):
                 continue
             if name == SPLIT:
-                groups, predicted_s = best_split(self._batch.sorted_lengths(), self.group_time())
-                made.append(Grouped(self._rnn, self._batch, groups, name=SPLIT))
+                split, predicted = self._split(budget_s)
+                made.append(split)
             else:
-                made.append(make_layout(name, self._rnn, self._batch))
-        return made, predicted_s
+                made.append(self._over(name))
+        return made, predicted
 
-    def group_time(self) -> GroupTime:
-        """Measures the cost model of padded groups of this layer."""
-        sequences, steps = self._batch.sequences, int(self._batch.lengths.max())
-        fitted = fit_group_time(sequences, steps, self._group_seconds, split_s=0.0)
-        if sequences < 2:
-            return fitted
-        # What a group costs beside its own run shows in a batch of two.
-        halves = Grouped(self._rnn, self._batch, equal_groups(sequences, 2), name="halves")
-        parts = fitted.predict(self._batch.sorted_lengths(), halves.groups)
-        split_s = max(0.0, (self._measured(halves.run) - parts) / 2)
-        return msgspec.structs.replace(fitted, split_s=split_s)
+    def _over(self, name: str) -> OverBatches:
+        buckets = bucket_count(name)
+        return OverBatches(
+            name,
+            [
+                # A batch of fewer sequences than buckets is cut as far as it can be.
+                make_layout(f"bucketed({min(buckets, batch.sequences)})" if buckets else name, self._rnn, batch)
+                for batch in self._batches
+            ],
+        )
 
-    def _group_seconds(self, sequences: int, steps: int) -> float:
-        # Lengths are not all alike, so that the group is run as a real one is.
-        lengths = torch.full((sequences,), steps)
-        if sequences > 1 and steps > 1:
-            lengths[-1] = steps - 1
-        group = ExactGroup(lengths.to(self._device), steps=steps)
-        data = torch.zeros(steps, sequences, self._rnn.input_size, device=self._device, dtype=self._batch.padded.dtype)
-        return self._measured(lambda: run_exact(self._rnn, data, group))
+    def _split(self, budget_s: float) -> tuple[OverBatches, float]:
+        """The best split of each batch, and its predicted time relative to padded."""
+        largest = max(self._batches, key=lambda batch: batch.padded.shape[0] * batch.sequences)
+        cost = measure_group_cost(
+            self._rnn,
+            largest,
+            lambda runs, base: self._sampled({name: [run] for name, run in runs.items()}, base, budget_s),
+        )
+        layouts, split_s, padded_s = [], 0.0, 0.0
+        for batch in self._batches:
+            groups, predicted_s = best_split(batch.sorted_lengths(), cost.time)
+            layouts.append(Grouped(self._rnn, batch, groups, name=SPLIT))
+            split_s += predicted_s
+            padded_s += cost.padded_seconds(batch.sequences, batch.padded.shape[0])
+        return OverBatches(SPLIT, layouts), split_s / padded_s
 
-    def _measured(self, run: Callable[[], tuple[Tensor, Tensor]]) -> float:
-        call = self._full(run)
-        call()
-        laps = []
-        for _ in range(_MEASUREMENTS):
-            self._free()
-            laps.append(self._clock.time(call))
-        self._clock.settle()
-        return sorted(lap.seconds for lap in laps)[_MEASUREMENTS // 2]
-
-    def _full(self, run: Callable[[], tuple[Tensor, Tensor]]) -> Callable[[], object]:
-        if not self._backward:
-            return run
-
+    def _full(self, runs: Sequence[Run]) -> Callable[[], None]:
         def forward_and_backward() -> None:
-            outputs = run()
-            torch.autograd.backward(outputs, [torch.ones_like(tensor) for tensor in outputs])
+            for run in runs:
+                outputs = run()
+                if self._backward:
+                    torch.autograd.backward(outputs, [torch.ones_like(tensor) for tensor in outputs])
 
         return forward_and_backward
 
-    def _sample(self, layouts: Sequence[Layout], budget_s: float) -> Sampled:
-        calls = {f"{each.name} total": self._full(each.run) for each in layouts}
+    def _sampled(self, runs: Mapping[str, Sequence[Run]], base: str, budget_s: float) -> Sampled:
+        calls = {name: self._full(each) for name, each in runs.items()}
+        found = sample(calls, clock=self._clock, base=base, budget_s=budget_s, seed=self._seed, between=self._between)
+        if not found.complete:
+            raise KeyboardInterrupt  # nothing of the layouts themselves is measured yet
+        return found
+
+    def _sample(self, layouts: Sequence[OverBatches], budget_s: float) -> Sampled:
+        calls = {f"{each.name} total": self._full(each.runs) for each in layouts}
         if self._backward:
-            calls.update({f"{each.name} forward": each.run for each in layouts})
+            calls.update({f"{each.name} forward": _forward(each.runs) for each in layouts})
         return sample(
-            calls, clock=self._clock, base="padded total", budget_s=budget_s, seed=self._seed, between=self._free
+            calls, clock=self._clock, base="padded total", budget_s=budget_s, seed=self._seed, between=self._between
         )
 
-    def _free(self) -> None:
+    def _between(self) -> None:
         for parameter in self._rnn.parameters():
             parameter.grad = None
+        self._tick()
 
-    def _timing(self, layout: Layout, sampled: Sampled, predicted_s: float | None) -> LayoutTiming:
+    def _timing(self, layout: OverBatches, sampled: Sampled, predicted: float | None) -> LayoutTiming:
         total = f"{layout.name} total"
         ratio = sampled.ratio(total, "padded total", seed=self._seed)
         total_s = sampled.median(total)
         forward_s = sampled.median(f"{layout.name} forward") if self._backward else total_s
-        memory = conditions.peak_bytes(layout.run, self._device, self._batch.padded)
+        memory = [
+            conditions.peak_bytes(run, self._device, batch.padded)
+            for run, batch in zip(layout.runs, self._batches, strict=True)
+        ]
+        known = [each for each in memory if each is not None]
+        is_split = layout.name == SPLIT and predicted is not None
         return LayoutTiming(
             layout=layout.name,
             exact=layout.exact,
@@ -158,39 +174,60 @@ class LayerProfile:
             ratio_low=ratio.low,
             ratio_high=ratio.high,
             verdict=ratio.verdict,
-            peak_bytes=memory,
+            rows=self._tally(layout).rows,
+            peak_bytes=max(known) if known else None,
             flops_per_s=self._flops(layout) / total_s,
-            predicted_s=predicted_s if layout.name == SPLIT else None,
+            predicted_s=predicted * sampled.median("padded total") if is_split and predicted is not None else None,
         )
 
-    def _flops(self, layout: Layout) -> int:
-        """FLOPs that the layout executes: those of its groups, of the packed batch, or of the rectangle."""
-        lengths = self._batch.sorted_lengths()
-        packed = layout.name.startswith("packed")
-        ends = list(itertools.accumulate(layout.groups)) or [len(lengths)]
+    def _tally(self, layout: OverBatches) -> Tally:
+        """What the layout runs: its groups, the packed batches, or the rectangles."""
+        lengths = [length for batch in self._batches for length in batch.sorted_lengths()]
+        sizes = layout.groups or [batch.sequences for batch in self._batches]
+        ends = list(itertools.accumulate(sizes))
         groups = [lengths[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-        tally = sum((Tally.of(BatchShape.from_lengths(group, packed=packed)) for group in groups), start=Tally())
+        shapes = (BatchShape.from_lengths(group, packed=_is_packed(layout)) for group in groups)
+        return sum(map(Tally.of, shapes), start=Tally())
+
+    def _flops(self, layout: OverBatches) -> int:
+        tally = self._tally(layout)
         total = formulas.forward(self._spec, tally)
         if self._backward:
             tally = Tally(passes=tally.calls) + tally
-            total += formulas.backward(self._spec, BackwardKind(packed=packed, through_state=True), tally)
+            kind = BackwardKind(packed=_is_packed(layout), through_state=True)
+            total += formulas.backward(self._spec, kind, tally)
         return total.flops
 
     def _conditions(self, sampled: Sampled) -> TimingConditions:
-        layouts: tuple[Layout, ...] = (Padded(self._rnn, self._batch), Packed(self._rnn, self._batch))
+        first = self._batches[0]
+        layouts: tuple[Layout, ...] = (Padded(self._rnn, first), Packed(self._rnn, first))
         return TimingConditions(
             device=conditions.device_name(self._device),
-            dtype=str(self._batch.padded.dtype).removeprefix("torch."),
+            dtype=str(first.padded.dtype).removeprefix("torch."),
             threads=torch.get_num_threads(),
             kernels={each.name: conditions.kernel_family(each.run) for each in layouts},
             libraries=conditions.library_versions(self._device),
-            sequences=self._batch.sequences,
-            steps=int(self._batch.lengths.max()),
-            rows=int(self._batch.lengths.sum()),
+            batches=len(self._batches),
+            sequences=sum(batch.sequences for batch in self._batches),
+            steps=max(batch.padded.shape[0] for batch in self._batches),
+            rows=sum(int(batch.lengths.sum()) for batch in self._batches),
+            padded_rows=sum(batch.padded.shape[0] * batch.sequences for batch in self._batches),
             rounds=sampled.rounds,
             complete=sampled.complete,
             backward=self._backward,
         )
+
+
+def _is_packed(layout: OverBatches) -> bool:
+    return layout.name.startswith("packed")
+
+
+def _forward(runs: Sequence[Run]) -> Callable[[], None]:
+    def forward() -> None:
+        for run in runs:
+            run()
+
+    return forward
 
 
 @contextlib.contextmanager

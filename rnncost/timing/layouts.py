@@ -142,6 +142,21 @@ class Grouped:
         return torch.cat(outputs, dim=1)[:, self._back], torch.cat(states, dim=1)[:, self._back]
 
 
+class OverBatches:
+    """One layout of several batches, which are run one after another.
+
+    Args:
+        name: what to call it.
+        layouts: the layout of each batch.
+    """
+
+    def __init__(self, name: str, layouts: Sequence[Layout]) -> None:
+        self.name = name
+        self.exact = all(layout.exact for layout in layouts)
+        self.groups = tuple(size for layout in layouts for size in layout.groups)
+        self.runs = tuple(layout.run for layout in layouts)
+
+
 Maker = Callable[[Recurrent, SequenceBatch], Any]
 
 

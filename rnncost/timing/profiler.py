@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -21,6 +23,13 @@ from rnncost.tracking.naming import without_compile_prefix
 
 DEFAULT_LAYOUTS = ("padded", "packed", "packed+packing", "bucketed(2)", "bucketed(4)", "bucketed(8)", "split")
 
+Progress = Callable[[str, float], None]
+"""Gets the name of the layer that is timed and what part of the whole is done, 0 to 1."""
+
+Batches = tuple[tuple[int, ...], ...]
+# As many as show how batches differ; more would only leave fewer rounds of the budget.
+_BATCHES = 4
+
 
 def profile(
     model_or_rnn: nn.Module,
@@ -31,6 +40,7 @@ def profile(
     backward: bool = True,
     budget_s: float = 20.0,
     seed: int = 0,
+    progress: Progress | None = None,
 ) -> CostReport:
     """Times each recurrent layer of a model on one batch of these lengths, in several layouts.
 
@@ -47,6 +57,7 @@ def profile(
         backward: time forward and backward together, and the forward alone.
         budget_s: seconds for each layer, about; three rounds are run whatever it is.
         seed: of the data and of the order of rounds.
+        progress: called between timed calls with the layer's name and what part of all is done.
 
     Raises:
         UnsupportedModuleError: if there is no such layer.
@@ -66,7 +77,7 @@ def profile(
             f"{type(model_or_rnn).__name__} holds no nn.RNN, nn.GRU or nn.LSTM with torch's own forward to time"
         )
     report = estimate(model_or_rnn, checked, backward=backward)
-    return _all_timed(report, layers, dict.fromkeys(layers, checked), options)
+    return _all_timed(report, layers, dict.fromkeys(layers, (checked,)), options, progress)
 
 
 def profile_layers(
@@ -78,10 +89,12 @@ def profile_layers(
     backward: bool = True,
     budget_s: float = 60.0,
     seed: int = 0,
+    progress: Progress | None = None,
 ) -> CostReport:
-    """Times the layers of a report on a batch that each of them saw, out of its sample.
+    """Times the layers of a report on a few batches that each of them saw, out of its random sample.
 
-    Layers that saw no batch of known lengths are left as they are.
+    A layout runs the batches one after another, and its time is that of all of them. Layers that
+    saw no batch of known lengths are left as they are.
 
     Args:
         model: the model that was tracked.
@@ -91,12 +104,13 @@ def profile_layers(
         backward: as in :func:`profile`.
         budget_s: seconds for all layers together, about.
         seed: as in :func:`profile`.
+        progress: as in :func:`profile`.
     """
     layers = _layers(model)
-    seen = {layer.name: _seen_lengths(layer) for layer in report.layers if layer.name in layers}
-    known = sum(1 for lengths in seen.values() if lengths)
+    seen = {layer.name: _seen_batches(layer) for layer in report.layers if layer.name in layers}
+    known = sum(1 for batches in seen.values() if batches)
     options = _Options(layouts=layouts, device=device, backward=backward, budget_s=budget_s / max(1, known), seed=seed)
-    return _all_timed(report, layers, seen, options)
+    return _all_timed(report, layers, seen, options, progress)
 
 
 class _Options:
@@ -115,23 +129,29 @@ class _Options:
 
 
 def _all_timed(
-    report: CostReport, layers: dict[str, nn.RNNBase], lengths: dict[str, tuple[int, ...]], options: _Options
+    report: CostReport,
+    layers: Mapping[str, nn.RNNBase],
+    batches: Mapping[str, Batches],
+    options: _Options,
+    progress: Progress | None,
 ) -> CostReport:
     """Times layer after layer; an interrupt ends all, and keeps what was timed before."""
     timed: list[LayerCost] = []
     interrupted = False
+    parts = [layer.name for layer in report.layers if batches.get(layer.name)]
     for layer in report.layers:
         rnn = layers.get(layer.name)
         reason = ""
         if rnn is None:
             reason = "only nn.RNN, nn.GRU and nn.LSTM with torch's own forward are timed"
-        elif not lengths[layer.name]:
+        elif not batches[layer.name]:
             reason = "it saw no batch of known lengths; pack, or give lengths to profile()"
         elif interrupted:
             reason = "interrupted"
         else:
             try:
-                layer = _timed(layer, rnn, lengths[layer.name], options)
+                tick = None if progress is None else _Ticks(layer.name, parts, options.budget_s, progress)
+                layer = _timed(layer, rnn, batches[layer.name], options, tick)
                 interrupted = layer.conditions is not None and not layer.conditions.complete
             except KeyboardInterrupt:
                 interrupted, reason = True, "interrupted"
@@ -147,13 +167,30 @@ def _layers(model: nn.Module) -> dict[str, nn.RNNBase]:
     }
 
 
-def _seen_lengths(layer: LayerCost) -> tuple[int, ...]:
-    """Lengths of the first batch of the sample whose lengths are known."""
-    shapes = (sample.shape for sample in layer.samples if sample.shape.length_counts)
-    counts = next((shape.length_counts for shape in shapes), None) or ()
-    return tuple(length for length, number in counts for _ in range(number))
+def _seen_batches(layer: LayerCost) -> Batches:
+    """Lengths of the first few batches of the sample whose lengths are known."""
+    known = (sample.shape.length_counts for sample in layer.samples if sample.shape.length_counts)
+    return tuple(
+        tuple(length for length, number in counts for _ in range(number))
+        for counts in itertools.islice(known, _BATCHES)
+    )
 
 
-def _timed(layer: LayerCost, rnn: nn.RNNBase, lengths: tuple[int, ...], options: _Options) -> LayerCost:
-    run = LayerProfile(rnn, lengths, backward=options.backward, seed=options.seed, device=options.device)
+def _timed(
+    layer: LayerCost, rnn: nn.RNNBase, batches: Batches, options: _Options, tick: Callable[[], None] | None
+) -> LayerCost:
+    run = LayerProfile(rnn, batches, backward=options.backward, seed=options.seed, device=options.device, tick=tick)
     return run.timed(layer, layouts=options.layouts, budget_s=options.budget_s)
+
+
+class _Ticks:
+    """Tells how far a layer is, by the time it has had of its budget."""
+
+    def __init__(self, name: str, parts: Sequence[str], budget_s: float, progress: Progress) -> None:
+        self._name, self._progress = name, progress
+        self._before, self._parts, self._budget_s = parts.index(name), len(parts), budget_s
+        self._start = time.monotonic()
+
+    def __call__(self) -> None:
+        share = min(1.0, (time.monotonic() - self._start) / self._budget_s)
+        self._progress(self._name, (self._before + share) / self._parts)

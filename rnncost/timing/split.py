@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
+
+Grid = tuple[tuple[int, int], ...]
 
 
 class GroupTime(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,13 +18,15 @@ class GroupTime(msgspec.Struct, frozen=True, kw_only=True):
         sizes: measured group sizes, ascending.
         constant_s: α at each.
         step_s: β at each.
-        split_s: what each group of a batch costs beside its own run: slicing it out, putting it back.
+        split_s: what each group of a batch costs beside its own run: putting it back among the others.
+        batch_s: what a batch cut into groups costs beside them, however many they are.
     """
 
     sizes: tuple[int, ...]
     constant_s: tuple[float, ...]
     step_s: tuple[float, ...]
     split_s: float = 0.0
+    batch_s: float = 0.0
 
     def seconds(self, sequences: NDArray[np.int64], steps: NDArray[np.int64]) -> NDArray[np.float64]:
         """Predicted seconds of groups, elementwise."""
@@ -34,33 +38,61 @@ class GroupTime(msgspec.Struct, frozen=True, kw_only=True):
     def predict(self, lengths: Sequence[int], groups: Sequence[int]) -> float:
         """Predicted seconds of a batch cut into ``groups``; lengths longest first."""
         starts = np.cumsum([0, *groups[:-1]])
-        return float(self.seconds(np.asarray(groups), np.asarray(lengths)[starts]).sum())
+        return self.batch_s + float(self.seconds(np.asarray(groups), np.asarray(lengths)[starts]).sum())
 
 
-def measured_sizes(sequences: int) -> tuple[int, ...]:
-    """Group sizes worth measuring: powers of two, and the whole batch."""
-    sizes = [2**power for power in range(sequences.bit_length()) if 2**power < sequences]
-    return (*sizes, sequences)
+def measured_grid(lengths: Sequence[int]) -> Grid:
+    """The runs (sequences, steps) worth measuring: two lengths for powers of two and the whole batch.
 
-
-def fit_group_time(sequences: int, steps: int, measure: Callable[[int, int], float], *, split_s: float) -> GroupTime:
-    """Measures two lengths for each of a few group sizes.
-
-    Args:
-        sequences: B, the largest group.
-        steps: T, the longest.
-        measure: seconds of a run of so many sequences over so many steps.
-        split_s: see :class:`GroupTime`.
+    The shorter one is a length that a quarter of the sequences does not exceed, since groups of
+    many sequences are short: the line is better read near where it is used.
     """
-    short, long = max(1, steps // 4), steps
+    sequences, steps = len(lengths), max(lengths)
+    sizes = [2**power for power in range(sequences.bit_length()) if 2**power < sequences]
+    short = sorted(lengths)[sequences // 4]
+    if short == steps:
+        short = max(1, steps // 4)
+    return tuple((size, length) for size in (*sizes, sequences) for length in dict.fromkeys((short, steps)))
+
+
+def fit_group_time(seconds: Mapping[tuple[int, int], float]) -> GroupTime:
+    """Fits α and β to the seconds of runs of (sequences, steps), one or two lengths a size."""
+    sizes = sorted({size for size, _ in seconds})
     constants, slopes = [], []
-    sizes = measured_sizes(sequences)
     for size in sizes:
-        first, second = (measure(size, short), measure(size, long)) if short < long else (0.0, measure(size, long))
-        slope = max(0.0, (second - first) / (long - short)) if short < long else second / long
+        found = sorted((steps, spent) for (each, steps), spent in seconds.items() if each == size)
+        (short, first), (long, second) = found[0], found[-1]
+        # A run of one measured length is taken to be proportional to it.
+        slope = second / long if short == long else max(0.0, (second - first) / (long - short))
         slopes.append(slope)
         constants.append(max(0.0, second - slope * long))
-    return GroupTime(sizes=sizes, constant_s=tuple(constants), step_s=tuple(slopes), split_s=split_s)
+    return GroupTime(sizes=tuple(sizes), constant_s=tuple(constants), step_s=tuple(slopes))
+
+
+def with_split_cost(
+    time: GroupTime, lengths: Sequence[int], measured: Sequence[tuple[Sequence[int], float]]
+) -> GroupTime:
+    """``time`` with the cost of splitting itself: what batches cut into groups took beyond their groups.
+
+    Args:
+        time: the cost of groups alone.
+        lengths: of the batch that was cut, longest first.
+        measured: the groups and the seconds of each cut; cuts of different numbers of groups tell
+            what a group adds, one alone is taken to be all due to its groups.
+    """
+    counts = np.asarray([len(groups) for groups, _ in measured], dtype=float)
+    beyond = np.asarray([spent - time.predict(lengths, groups) for groups, spent in measured])
+    if not len(counts):
+        return time
+    if len(set(counts)) == 1:
+        return msgspec.structs.replace(time, split_s=max(0.0, float(np.mean(beyond / counts))))
+    slope, constant = np.polyfit(counts, beyond, 1)
+    # Nothing is gained by splitting itself: where noise says so, the other term takes all.
+    if slope < 0:
+        slope, constant = 0.0, float(np.mean(beyond))
+    elif constant < 0:
+        slope, constant = float(counts @ beyond / (counts @ counts)), 0.0
+    return msgspec.structs.replace(time, split_s=max(0.0, float(slope)), batch_s=max(0.0, float(constant)))
 
 
 def best_split(lengths: Sequence[int], time: GroupTime) -> tuple[list[int], float]:
@@ -87,4 +119,4 @@ def best_split(lengths: Sequence[int], time: GroupTime) -> tuple[list[int], floa
     while end:
         groups.append(int(end - begins[end]))
         end = int(begins[end])
-    return groups[::-1], float(best[count])
+    return groups[::-1], time.batch_s + float(best[count])

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -15,8 +18,10 @@ from torch import Tensor
 from rnncost.counting.spec import GATES
 from rnncost.errors import LengthsError
 from rnncost.timing.batch import SequenceBatch
+from rnncost.timing.group_cost import measure_group_cost
 from rnncost.timing.layouts import Grouped, Packed, equal_groups, make_layout
-from rnncost.timing.split import GroupTime, best_split, fit_group_time, measured_sizes
+from rnncost.timing.sampling import Sampled
+from rnncost.timing.split import GroupTime, best_split, fit_group_time, measured_grid, with_split_cost
 from tests.builders import build_module
 from tests.counting.test_formulas import specs
 
@@ -133,17 +138,62 @@ def test_no_other_cut_is_predicted_to_be_faster(
         assert predicted <= time.predict(lengths, other) + 1e-9
 
 
-def test_the_model_is_fitted_from_two_lengths_a_size() -> None:
-    asked = []
+def test_two_lengths_are_measured_for_each_of_a_few_sizes() -> None:
+    assert measured_grid([40, 30, 20, 10, 9, 8]) == tuple((size, steps) for size in (1, 2, 4, 6) for steps in (9, 40))
+    assert measured_grid([40, 40, 40]) == tuple((size, steps) for size in (1, 2, 3) for steps in (10, 40))
+    assert measured_grid([1]) == ((1, 1),)
 
-    def measure(sequences: int, steps: int) -> float:
-        asked.append((sequences, steps))
-        return 3 + sequences * 0.5 * steps
 
-    fitted = fit_group_time(6, 40, measure, split_s=0.0)
-    assert measured_sizes(6) == fitted.sizes == (1, 2, 4, 6)
+def test_the_model_is_fitted_to_what_was_measured() -> None:
+    fitted = fit_group_time({cell: 3 + cell[0] * 0.5 * cell[1] for cell in measured_grid([40, 30, 20, 10, 9, 8])})
+    assert fitted.sizes == (1, 2, 4, 6)
     assert fitted.constant_s == pytest.approx((3, 3, 3, 3))
     assert fitted.step_s == pytest.approx((0.5, 1, 2, 3))
-    assert {steps for _, steps in asked} == {10, 40}
-    one_step = fit_group_time(1, 1, measure, split_s=0.0)
+    one_step = fit_group_time({(1, 1): 3.5})
     assert one_step.predict([1], [1]) == pytest.approx(3.5)
+
+
+@pytest.mark.parametrize(
+    ("beyond", "split_s", "batch_s"),
+    [
+        (lambda count: 0.5 + 0.25 * count, 0.25, 0.5),  # a part for each group, and one for the batch
+        (lambda count: 1 - 0.01 * count, 0, 0.96),  # noise alone makes many groups cheaper: all is the batch's
+        (lambda count: 0.2 * count - 0.1, 0.18, 0),  # nor does a batch without groups give time back
+        (lambda count: -0.5, 0, 0),
+    ],
+)
+def test_what_splitting_itself_costs(beyond: Callable[[int], float], split_s: float, batch_s: float) -> None:
+    lengths = list(range(12, 0, -1))
+    cuts = [equal_groups(12, count) for count in (2, 4, 6)]
+    alone = msgspec.structs.replace(TIME, split_s=0.0)
+    measured = [(groups, alone.predict(lengths, groups) + beyond(len(groups))) for groups in cuts]
+    found = with_split_cost(alone, lengths, measured)
+    assert (found.split_s, found.batch_s) == pytest.approx((split_s, batch_s), abs=0.01)
+    if beyond(2) > 0 and split_s:
+        assert found.predict(lengths, cuts[1]) == pytest.approx(measured[1][1], rel=0.01)
+
+
+def test_the_cost_of_groups_is_what_the_rounds_say() -> None:
+    # Every group takes 1 s and 0.5 s a step for each sequence, a cut 0.25 s a group more.
+    rnn = torch.nn.GRU(2, 3)
+    batch = SequenceBatch(rnn, [8, 6, 5, 3])
+
+    def sampled(runs: Mapping[str, object], base: str) -> Sampled:
+        assert base == "padded"
+        seconds = {"padded": 4.0}
+        for name in runs:
+            if name.startswith("group"):
+                sequences, steps = map(int, re.findall("[0-9]+", name))
+                seconds[name] = 1 + 0.5 * sequences * steps
+            elif name.startswith("cut"):
+                groups = equal_groups(4, int(name.removeprefix("cut ")))
+                starts = [sum(groups[:number]) for number in range(len(groups))]
+                each = zip(groups, starts, strict=True)
+                seconds[name] = sum(1.25 + 0.5 * size * [8, 6, 5, 3][start] for size, start in each)
+        return Sampled(seconds={name: [spent] for name, spent in seconds.items()}, cpu_seconds={}, complete=True)
+
+    cost = measure_group_cost(rnn, batch, sampled)
+    assert cost.padded_s == 4.0
+    assert cost.time.predict([8, 6, 5, 3], [1, 3]) == pytest.approx(2 * 1.25 + 0.5 * (8 + 18))
+    assert cost.padded_seconds(4, 8) == 4.0
+    assert cost.padded_seconds(2, 8) == pytest.approx(4.0 * (1.25 + 8) / (1.25 + 16))

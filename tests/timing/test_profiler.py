@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import io
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from torch.nn.utils.parametrizations import weight_norm
 
 import rnncost
 from rnncost.cli.main import main
+from rnncost.cli.progress import time_bar
 from rnncost.errors import DeviceError, LengthsError, UnitError, UnsupportedModuleError
 from rnncost.reporting.notes import notes
 from rnncost.reporting.timing import LayoutTiming
@@ -103,6 +106,64 @@ def test_layers_of_every_condition(kind: str) -> None:
     assert report.layers[0].timings
 
 
+def test_a_profile_runs_a_few_of_the_batches_that_a_layer_saw() -> None:
+    torch.manual_seed(0)
+    module = nn.GRU(3, 4)
+    seen = [[9, 2, 7], [4, 4], [6, 5, 3, 1], [2, 1], [8, 8, 8], [1]]
+    with rnncost.CostTracker(module) as tracker:
+        for lengths in seen:
+            module(packed_batch(lengths, 3))
+    told: list[tuple[str, float]] = []
+    layer = profile_layers(
+        module, tracker.report, budget_s=0.3, progress=lambda name, done: told.append((name, done))
+    ).layers[0]
+    sampled = [sample.shape.length_counts for sample in tracker.report.layers[0].samples[:4]]
+    shapes = [[length for length, number in counts or () for _ in range(number)] for counts in sampled]
+    assert all(shape in [sorted(lengths, reverse=True) for lengths in seen] for shape in shapes)
+    conditions = layer.conditions
+    assert conditions is not None
+    assert (conditions.batches, conditions.sequences) == (4, sum(map(len, shapes)))
+    assert conditions.rows == sum(map(sum, shapes))
+    assert conditions.padded_rows == sum(len(shape) * max(shape) for shape in shapes)
+    by_name = {timing.layout: timing for timing in layer.timings}
+    assert by_name["padded"].rows == conditions.padded_rows
+    assert by_name["packed"].rows == conditions.rows
+    assert sum(by_name["split"].groups) == sum(by_name["bucketed(2)"].groups) == conditions.sequences
+    # Two groups of each batch that has two sequences, one of the others.
+    assert len(by_name["bucketed(2)"].groups) == sum(min(2, len(shape)) for shape in shapes)
+    flops = {name: timing.flops_per_s * timing.total_s for name, timing in by_name.items() if timing.flops_per_s}
+    assert flops["padded"] / flops["packed"] == pytest.approx(conditions.padded_rows / conditions.rows, rel=0.2)
+    assert {name for name, _ in told} == {"GRU"}
+    assert 0 <= told[0][1] <= told[-1][1] <= 1
+    assert told == sorted(told)
+
+
+def test_an_interrupt_of_the_cost_model_ends_the_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rnncost.timing.group_cost._Group.run", interrupted)
+    report = rnncost.profile(nn.ModuleDict({"a": nn.GRU(3, 4), "b": nn.GRU(3, 4)}), LENGTHS, budget_s=0.1)
+    assert [layer.untimed for layer in report.layers] == ["interrupted", "interrupted"]
+    assert not any(layer.timings for layer in report.layers)
+
+
+def test_a_bar_is_drawn_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    with time_bar() as progress:
+        assert progress is None
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr("rnncost.cli.progress._REDRAWN_AFTER_S", 0.0)
+    monkeypatch.setenv("TERM", "xterm")
+    with time_bar() as progress:
+        assert progress is not None
+        progress("encoder\x1b[31m.rnn", 0.25)
+        progress("encoder.rnn", 0.5)
+    assert "timing encoder" in terminal.getvalue()
+    assert "\x1b[31m.rnn" not in terminal.getvalue()
+
+
 def test_no_tracker_counts_a_profile() -> None:
     module = nn.LSTM(3, 4)
     with rnncost.CostTracker(module, verify=True) as bound, rnncost.CostTracker(verify=True) as everywhere:
@@ -177,6 +238,7 @@ def layout(name: str, ratio: float, *, exact: bool = True) -> LayoutTiming:
     return LayoutTiming(
         layout=name,
         exact=exact,
+        rows=1,
         forward_s=1,
         backward_s=None,
         total_s=1,

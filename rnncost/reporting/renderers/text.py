@@ -17,7 +17,7 @@ from rnncost.reporting.costs import Costs
 from rnncost.reporting.layer import LayerCost
 from rnncost.reporting.notes import notes
 from rnncost.reporting.report import CostReport
-from rnncost.reporting.timing import LayoutTiming, TimingConditions, advice
+from rnncost.reporting.timing import LayoutTiming, TimingConditions, advice, realised_savings
 from rnncost.units import format_bytes, format_count, format_fraction, format_seconds, printable
 
 WIDTH = 80
@@ -155,16 +155,16 @@ def _timing(layer: LayerCost, conditions: TimingConditions) -> list[RenderableTy
     threads = "1 thread" if conditions.threads == 1 else f"{conditions.threads} threads"
     stopped = "" if conditions.complete else "; INTERRUPTED, so less certain"
     title = (
-        f"{printable(layer.name)}: time of {passes} on {conditions.device}, {conditions.dtype}, {threads}; a batch of "
-        f"{conditions.sequences} sequences, {conditions.rows:,} real of {conditions.sequences * conditions.steps:,} "
-        f"padded rows; {conditions.rounds} interleaved rounds{stopped}"
+        f"{printable(layer.name)}: time of {passes} on {conditions.device}, {conditions.dtype}, {threads}; "
+        f"{_batches(conditions)}, {conditions.rows:,} real of {conditions.padded_rows:,} padded rows; "
+        f"{conditions.rounds} interleaved rounds{stopped}"
     )
     table = _table()
     table.add_column("layout", ratio=1, no_wrap=True)
-    for heading in ("forward", "backward", "total", "ratio to padded", "verdict", "memory"):
+    for heading in ("ops\nsaved", "time\nsaved", "ratio to\npadded", "verdict", "total", "of it\nforward", "memory"):
         table.add_column(heading, justify="right", no_wrap=True)
     for each in layer.timings:
-        table.add_row(each.layout + ("" if each.exact else " *"), *_timing_cells(each))
+        table.add_row(each.layout + ("" if each.exact else " *"), *_timing_cells(each, conditions))
     lines: list[RenderableType] = [Text(textwrap.fill(title, WIDTH)), table]
     if not all(each.exact for each in layer.timings):
         lines.append(Text("* results differ from a packed run at real steps or in final states"))
@@ -172,12 +172,16 @@ def _timing(layer: LayerCost, conditions: TimingConditions) -> list[RenderableTy
     return lines
 
 
-def _timing_cells(timing: LayoutTiming) -> list[str]:
-    backward = "" if timing.backward_s is None else format_seconds(timing.backward_s)
+def _batches(conditions: TimingConditions) -> str:
+    number = "a batch" if conditions.batches == 1 else f"{conditions.batches} batches"
+    return f"{number} of {conditions.sequences} sequences" + (" together" if conditions.batches > 1 else "")
+
+
+def _timing_cells(timing: LayoutTiming, conditions: TimingConditions) -> list[str]:
+    saved = [format_fraction(each) for each in realised_savings(timing, conditions)]
     interval = f"{timing.ratio_to_padded:.2f} ({timing.ratio_low:.2f}-{timing.ratio_high:.2f})"
     memory = _UNKNOWN if timing.peak_bytes is None else format_bytes(timing.peak_bytes)
-    seconds = (format_seconds(timing.forward_s), backward, format_seconds(timing.total_s))
-    return [*seconds, interval, timing.verdict, memory]
+    return [*saved, interval, timing.verdict, format_seconds(timing.total_s), format_seconds(timing.forward_s), memory]
 
 
 def _table() -> Table:
