@@ -15,7 +15,7 @@ from rnncost.timing.layouts import Grouped, Padded, equal_groups
 from rnncost.timing.sampling import Sampled
 from rnncost.timing.split import GroupTime, fit_group_time, measured_grid, with_split_cost
 
-_CUTS = (2, 4, 8)
+_CUTS = (1, 2, 4, 8)
 
 Run = Callable[[], tuple[Tensor, Tensor]]
 Sampler = Callable[[Mapping[str, Run], str], Sampled]

@@ -27,6 +27,7 @@ _STABLE_WITHIN = 0.1
 _RESAMPLES = 2000
 _NARROW = 0.02
 _NOISY_WITHIN = 0.1
+_SHORT_S = 0.01
 
 
 class Ratio(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,7 +103,9 @@ def sample(
 
     What disturbs the machine then disturbs all alike, and ratios are taken within a round. Rounds
     go on until the interval of every ratio to ``base`` is narrow or the budget is spent, but three
-    are run whatever the budget. An interrupt (Ctrl-C) ends them, keeping what was measured if that is a round.
+    are run whatever the budget. A call of a few milliseconds is run once more, untimed, right before
+    it is timed: in a training loop it follows itself and finds its own data in the caches, not
+    those of another layout. An interrupt (Ctrl-C) ends them, keeping what was measured if that is a round.
 
     Args:
         calls: what to time, by name.
@@ -123,12 +126,16 @@ def sample(
     shuffle = random.Random(seed).shuffle
     with _quiet_garbage():
         try:
-            for name in order:
-                _warm_up(calls[name], clock, prepare, now() + budget_s / (4 * len(order)), now)
+            warm_s = {
+                name: _warm_up(calls[name], clock, prepare, now() + budget_s / (4 * len(order)), now) for name in order
+            }
             while True:
                 for _ in range(_BLOCK_ROUNDS):
                     shuffle(order)
                     for name in order:
+                        if warm_s[name] < _SHORT_S:
+                            prepare()
+                            calls[name]()
                         prepare()
                         laps[name].append(clock.time(calls[name]))
                     if now() >= deadline and len(laps[base]) >= _FEWEST_ROUNDS:
@@ -148,16 +155,20 @@ def sample(
     return sampled
 
 
-def _warm_up(call: Call, clock: Clock, prepare: Callable[[], None], deadline: float, now: Callable[[], float]) -> None:
-    """Runs ``call`` until it takes as long as the time before: caches, allocators and threads are ready then."""
+def _warm_up(call: Call, clock: Clock, prepare: Callable[[], None], deadline: float, now: Callable[[], float]) -> float:
+    """Runs ``call`` until it takes as long as the time before: caches, allocators and threads are ready then.
+
+    Returns the seconds of the last run.
+    """
     before = float("inf")
     for _ in range(_MAX_WARM_UPS):
         prepare()
         lap = clock.time(call)
         clock.settle()
         if abs(lap.seconds - before) <= _STABLE_WITHIN * lap.seconds or now() >= deadline:
-            return
+            break
         before = lap.seconds
+    return lap.seconds
 
 
 def _all_narrow(laps: Mapping[str, Sequence[Lap]], base: str) -> bool:

@@ -1,9 +1,9 @@
 """Layouts of recurrent layers against each other, and whether the advice holds when measured again.
 
-Run it with ``python -m tests.benchmarks.layouts [--kinds lstm,gru] [--hidden 32,256] [--batches 8,32]``;
-it writes ``reports/layouts.md`` and ``reports/layouts.csv``. Each case is profiled, and then every exact
-layout is timed once more by a loop of this script's own, with ``process_time``, to see whether the
-recommended one is the fastest or within 5 % of it.
+Run it with ``python -m tests.benchmarks.layouts [--layers lstm:256,gru:256] [--batches 8,32]``;
+it writes ``reports/layouts.md``, ``layouts.csv`` and a chart, ``layouts.svg``. Each case is profiled, and
+then every exact layout is timed once more by a loop of this script's own, with ``process_time``, to see
+whether the recommended one is the fastest or within 5 % of it. The whole takes half an hour on one core.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import altair as alt
 import torch
 from torch import nn
 
@@ -31,7 +32,7 @@ from rnncost.timing.layer_profile import SPLIT
 from rnncost.timing.layouts import Grouped, make_layout
 
 REPORTS = Path(__file__).parents[2] / "reports"
-STEPS, ROUNDS, WITHIN = 100, 15, 1.05
+STEPS, ROUNDS, FEWEST_ROUNDS, AGAIN_S, WITHIN = 100, 15, 5, 40.0, 1.05
 _HEADINGS = (
     *("layer", "B", "lengths", "pass", "rows", "padded", "packed", "2 / 4 / 8 buckets"),
     *("split (groups)", "predicted / measured", "best"),
@@ -69,8 +70,7 @@ class Outcome(NamedTuple):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kinds", default="lstm,gru")
-    parser.add_argument("--hidden", default="32,256,512")
+    parser.add_argument("--layers", default="lstm:32,lstm:256,lstm:512,gru:256")
     parser.add_argument("--batches", default="8,32,128")
     parser.add_argument("--budget", type=float, default=5.0, help="seconds for each profile")
     options = parser.parse_args()
@@ -84,10 +84,10 @@ def main() -> None:
 
 
 def _cases(options: argparse.Namespace) -> Iterator[Case]:
-    numbers = ([int(size) for size in text.split(",")] for text in (options.hidden, options.batches))
-    for kind, hidden, batch in itertools.product(options.kinds.split(","), *numbers):
+    for layer, batch in itertools.product(options.layers.split(","), options.batches.split(",")):
+        kind, _, hidden = layer.partition(":")
         for shape, backward in itertools.product(("uniform", "one long"), (False, True)):
-            yield Case(kind, hidden, batch, shape, backward)
+            yield Case(kind, int(hidden), int(batch), shape, backward)
 
 
 def _lengths(case: Case) -> list[int]:
@@ -119,8 +119,11 @@ def _again(rnn: Any, lengths: Sequence[int], timings: Sequence[LayoutTiming], *,
             runs[timing.layout] = make_layout(timing.layout, rnn, batch).run
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     draw = random.Random(0)
+    begun = time.monotonic()
     with torch.set_grad_enabled(backward):
-        for _ in range(ROUNDS):
+        for number in range(ROUNDS):
+            if number >= FEWEST_ROUNDS and time.monotonic() - begun > AGAIN_S:
+                break
             for name, run in draw.sample(list(runs.items()), len(runs)):
                 rnn.zero_grad(set_to_none=True)
                 start = time.process_time()
@@ -145,6 +148,8 @@ def _write(outcomes: Sequence[Outcome]) -> None:
         f"{STEPS} and the rest of {STEPS // 10}. Ratios are to padded, whole time of the pass named, in interleaved",
         "rounds; packing and unpacking are in `packed`. Rows is the real share of the padded rows.",
         "",
+        "![Rows saved against time](layouts.svg)",
+        "",
         f"The recommended layout was the fastest exact one, or within 5 % of it, in {held} of {len(outcomes)} cases",
         "when measured again by this script's own loop. The best split was predicted with a median error of",
         f"{statistics.median(errors):.1%}; the largest above 5 ms was {worst:.1%}.",
@@ -155,6 +160,7 @@ def _write(outcomes: Sequence[Outcome]) -> None:
         "",
     ]
     (REPORTS / "layouts.md").write_text("\n".join(lines))
+    _chart(outcomes).save(REPORTS / "layouts.svg")
     with (REPORTS / "layouts.csv").open("w", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(
@@ -169,6 +175,42 @@ def _write(outcomes: Sequence[Outcome]) -> None:
                 )
 
 
+def _chart(outcomes: Sequence[Outcome]) -> alt.HConcatChart:
+    """Rows that packing saves against the time that packing, and the best split, take: a point a case."""
+    points = [
+        {
+            "layer": f"{outcome.case.kind.upper()} {outcome.case.hidden}",
+            "pass": _pass(outcome.case),
+            "layout": label,
+            "rows saved": 1 - outcome.rows,
+            "time": outcome.timings[name].ratio_to_padded,
+        }
+        for outcome in outcomes
+        for name, label in (("packed+packing", "packed"), (SPLIT, "best split"))
+    ]
+    even = alt.Chart(alt.InlineData([{"time": 1.0}])).mark_rule(strokeDash=[4, 4], color="#888888").encode(y="time:Q")
+    marks = (
+        alt.Chart(alt.InlineData(points))
+        .mark_point(filled=True, size=55, opacity=0.75)
+        .encode(
+            x=alt.X("rows saved:Q", axis=alt.Axis(format="%"), title="rows that packing saves"),
+            y=alt.Y("time:Q", scale=alt.Scale(type="log"), title="time relative to padded"),
+            color=alt.Color("layer:N", title=None),
+            shape=alt.Shape("pass:N", title=None),
+        )
+    )
+    columns = [
+        (even + marks.transform_filter(alt.datum.layout == label)).properties(width=300, height=300, title=label)
+        for label in ("packed", "best split")
+    ]
+    chart: alt.HConcatChart = alt.hconcat(*columns).resolve_scale(y="shared")
+    return chart
+
+
+def _pass(case: Case) -> str:
+    return "forward + backward" if case.backward else "forward"
+
+
 def _line(outcome: Outcome) -> str:
     case, timings = outcome.case, outcome.timings
     buckets = [timings.get(f"bucketed({count})") for count in (2, 4, 8)]
@@ -176,7 +218,7 @@ def _line(outcome: Outcome) -> str:
         f"{case.kind.upper()} {case.hidden}",
         str(case.batch),
         case.shape,
-        "forward + backward" if case.backward else "forward",
+        _pass(case),
         f"{outcome.rows:.2f}",
         f"{timings['padded'].total_s * 1e3:.1f} ms",
         f"{timings['packed+packing'].ratio_to_padded:.2f}",

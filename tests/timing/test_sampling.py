@@ -85,6 +85,27 @@ def test_rounds_end_when_all_is_narrow_or_the_budget_is_spent() -> None:
     assert noisy.ratio("b", "a").verdict == "unclear"
 
 
+def test_a_short_call_follows_itself_as_in_a_loop() -> None:
+    ran: list[str] = []
+
+    def call(name: str, seconds: float) -> tuple[str, float]:
+        ran.append(name)
+        return name, seconds
+
+    clock = ScriptedClock()
+    sampled = sample(
+        {"short": lambda: call("short", 0.001), "long": lambda: call("long", 0.02)},
+        clock=clock,
+        base="long",
+        budget_s=1e9,
+    )
+    assert sampled.rounds == 15
+    warm_ups = 2
+    # Each round runs the short call twice and times it once.
+    assert (ran.count("short"), clock.order.count("short")) == (warm_ups + 2 * 15, warm_ups + 15)
+    assert (ran.count("long"), clock.order.count("long")) == (warm_ups + 15, warm_ups + 15)
+
+
 @pytest.mark.parametrize(
     ("low", "high", "verdict"),
     [(0.98, 1.02, "same"), (0.5, 0.6, "faster"), (1.2, 1.3, "slower"), (0.9, 1.1, "unclear"), (0.96, 0.99, "faster")],
