@@ -11,7 +11,7 @@ from rnncost.counting.tally import BackwardTally
 from rnncost.reporting import CostReport, LayerCost, Uncounted
 from rnncost.reporting.renderers.lengths import LengthsRenderer
 from rnncost.reporting.renderers.text import TextRenderer
-from rnncost.reporting.timing import LayoutTiming, TimingConditions
+from rnncost.reporting.timing import LayoutTiming, TimingConditions, advice
 from tests.reporting.reports import GRU, SCRIPTED, packed_layer, padded_layer, report
 
 
@@ -96,12 +96,12 @@ def test_forward_backward_and_total_stand_apart() -> None:
 TIMED = """\
 rnn: time of forward + backward on x86_64, float32, 1 thread; a batch of 2
 sequences, 7 real of 10 padded rows; 15 interleaved rounds
-                ops     time          ratio to                     of it
-layout        saved    saved            padded  verdict   total  forward  memory
+                  ops   time          ratio to                     of it
+layout          saved  saved            padded  verdict   total  forward  memory
 ────────────────────────────────────────────────────────────────────────────────
-padded *      0.0 %    0.0 %  1.00 (1.00-1.00)     same    3 ms     1 ms  1.5 kB
-packed       30.0 %  -50.0 %  1.50 (1.40-1.60)   slower  4.5 ms   1.5 ms  1.5 kB
-split        20.0 %   50.0 %  0.50 (0.40-0.60)   faster  1.5 ms   500 µs  1.5 kB
+padded *        0.0 %    0 %  1.00 (1.00-1.00)     same    3 ms     1 ms  1.5 kB
+packed         30.0 %  -50 %  1.50 (1.40-1.60)   slower  4.5 ms   1.5 ms  1.5 kB
+split          20.0 %   50 %  0.50 (0.40-0.60)   faster  1.5 ms   500 µs  1.5 kB
 * results differ from a packed run at real steps or in final states
 Packed runs 30.0 % fewer multiplications than padded and takes 1.50x of its
 time: its path is native, not oneDNN. Fastest with the results of a packed run:
@@ -131,31 +131,50 @@ def timing(
     )
 
 
+CONDITIONS = TimingConditions(
+    device="x86_64",
+    dtype="float32",
+    threads=1,
+    kernels={"padded": "oneDNN", "packed": "native"},
+    libraries={"torch": "2.13.0"},
+    batches=1,
+    sequences=2,
+    steps=5,
+    rows=7,
+    padded_rows=10,
+    rounds=15,
+    complete=True,
+    backward=True,
+)
+
+
 def test_timings_say_what_to_do() -> None:
-    conditions = TimingConditions(
-        device="x86_64",
-        dtype="float32",
-        threads=1,
-        kernels={"padded": "oneDNN", "packed": "native"},
-        libraries={"torch": "2.13.0"},
-        batches=1,
-        sequences=2,
-        steps=5,
-        rows=7,
-        padded_rows=10,
-        rounds=15,
-        complete=True,
-        backward=True,
-    )
     timings = (
         timing("padded", 1, "same", 10),
         timing("packed", 1.5, "slower", 7),
         timing("split", 0.5, "faster", 8, (1, 1), 1.2e-3),
     )
     layer = msgspec.structs.replace(
-        packed_layer("rnn", [5, 2]), timings=timings, conditions=conditions, best_layout="split"
+        packed_layer("rnn", [5, 2]), timings=timings, conditions=CONDITIONS, best_layout="split"
     )
     assert TIMED in TextRenderer().render(report(layer))
+
+
+def test_layouts_that_the_rounds_do_not_tell_apart_are_named() -> None:
+    timings = (
+        timing("padded", 1, "same", 10),
+        timing("packed", 0.4, "faster", 7),
+        timing("packed+packing", 0.65, "faster", 7),
+        timing("bucketed(2)", 0.9, "unclear", 8, (1, 1)),
+        timing("split", 0.5, "faster", 8, (1, 1)),
+    )
+    said = advice(timings, CONDITIONS, "split")
+    assert (
+        "split, groups of 1, 1 (0.50x of padded, 95 % interval 0.40 to 0.60); not told apart from packed+packing."
+        in said
+    )
+    assert "not told apart from packed." in advice((*timings[:2], *timings[4:]), CONDITIONS, "split")
+    assert "told apart" not in advice((timings[0], *timings[3:]), CONDITIONS, "split")
 
 
 def test_units_of_a_spec_are_shown() -> None:

@@ -178,10 +178,15 @@ def _batches(conditions: TimingConditions) -> str:
 
 
 def _timing_cells(timing: LayoutTiming, conditions: TimingConditions) -> list[str]:
-    saved = [format_fraction(each) for each in realised_savings(timing, conditions)]
-    interval = f"{timing.ratio_to_padded:.2f} ({timing.ratio_low:.2f}-{timing.ratio_high:.2f})"
+    operations, seconds = realised_savings(timing, conditions)
+    saved = [format_fraction(operations), f"{round(seconds, 2) + 0.0:.0%}".replace("%", " %")]
+    interval = f"{_ratio(timing.ratio_to_padded)} ({_ratio(timing.ratio_low)}-{_ratio(timing.ratio_high)})"
     memory = _UNKNOWN if timing.peak_bytes is None else format_bytes(timing.peak_bytes)
     return [*saved, interval, timing.verdict, format_seconds(timing.total_s), format_seconds(timing.forward_s), memory]
+
+
+def _ratio(ratio: float) -> str:
+    return f"{ratio:.2f}" if ratio < 9.995 else f"{ratio:.1f}"
 
 
 def _table() -> Table:
