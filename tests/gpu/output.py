@@ -15,7 +15,7 @@ from tests.gpu.check import Check
 from tests.gpu.table import Row
 
 _HEADINGS = (
-    *("layer", "B", "lengths", "dtype", "pass", "rows", "kernels", "padded", "packed", "with packing"),
+    *("layer", "B", "lengths", "dtype", "pass", "rows", "kernels", "padded", "packed", "by wall clock", "with packing"),
     *("2 / 4 / 8 buckets", "split", "best", "memory, packed", "rounds"),
 )
 _MOST_WARNINGS = 10
@@ -91,7 +91,8 @@ def render(found: Found) -> str:
         "Input as wide as the hidden size; one sequence of T = 100 steps and the rest uniform on 1 to 100, or one of",
         "100 and the rest of 10. Times of the whole pass, as ratios to padded in interleaved rounds; ! where padded",
         "results are not those of a packed run, ? where the 95 % interval allows no verdict. Packed is the module",
-        "call alone. Rows is the real share of the padded rows; memory is the peak of packed over that of padded.",
+        "call alone; by wall clock, the same in a plain loop that waits for the device before and after each call.",
+        "Rows is the real share of the padded rows; memory is the peak of packed over that of padded.",
         "",
         *_verdicts(done),
         "",
@@ -140,6 +141,7 @@ def _line(row: Row) -> str:
         " / ".join(dict.fromkeys(conditions.kernels.values())),
         f"{padded.total_s * 1e3:.2f} ms{'' if padded.exact else ' !'}",
         _ratio(timings.get("packed")),
+        f"{row.wall_ratio:.2f}",
         _ratio(timings.get("packed+packing")),
         " / ".join(_ratio(timings.get(name)) for name in buckets),
         _ratio(timings.get("split")),

@@ -13,6 +13,7 @@ from torch import nn
 
 import rnncost
 from rnncost.reporting.layer import LayerCost
+from tests.gpu import wall
 
 STEPS = 100
 KINDS = {"lstm": nn.LSTM, "gru": nn.GRU}
@@ -53,12 +54,14 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         case: what was to be timed.
         layer: its timings; ``None`` where it was not run or failed.
+        wall_ratio: packed over padded by a loop of :mod:`tests.gpu.wall`, to hold beside the profile's.
         error: why it failed; empty where it did not.
         wall_s: seconds that it took, all told.
     """
 
     case: Case
     layer: LayerCost | None = None
+    wall_ratio: float | None = None
     error: str = ""
     wall_s: float = 0.0
 
@@ -108,8 +111,9 @@ def _run(case: Case, *, device: torch.device, budget_s: float, now: Callable[[],
     try:
         rnn = KINDS[case.kind](case.hidden, case.hidden).to(getattr(torch, case.dtype))
         report = rnncost.profile(rnn, case.drawn_lengths(), device=device, backward=case.backward, budget_s=budget_s)
+        wall_ratio = wall.packed_over_padded(rnn.to(device), case.drawn_lengths(), backward=case.backward)
     except Exception as error:
         # A case that a device refuses, or has no memory for, is a finding; the others are still run.
         text = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         return Row(case=case, error=text, wall_s=now() - start)
-    return Row(case=case, layer=report.layers[0], wall_s=now() - start)
+    return Row(case=case, layer=report.layers[0], wall_ratio=wall_ratio, wall_s=now() - start)

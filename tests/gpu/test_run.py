@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import torch
 
 from rnncost.timing.clock import CpuClock, Lap
 from rnncost.timing.layouts import make_layout
-from tests.gpu import clocks, counts, run, table
+from tests.gpu import clocks, counts, run, table, wall
 from tests.gpu.check import Check, guarded
 from tests.gpu.table import Case
 
@@ -38,6 +39,7 @@ def test_all_of_it_on_the_cpu(tmp_path: Path) -> None:
     assert found["libraries"]["torch"] == torch.__version__
     assert [row["layer"]["conditions"]["backward"] for row in found["rows"]] == [True, False]
     assert len(found["rows"][0]["layer"]["timings"]) >= 5
+    assert all(row["wall_ratio"] > 0 for row in found["rows"])
     page = (tmp_path / "new" / "gpu.md").read_text()
     assert "| counts | passed | 16 cases counted by" in page
     assert "| GRU 4 | 3 | uniform | float32 | forward + backward |" in page
@@ -141,6 +143,22 @@ def test_the_cases_and_their_lengths() -> None:
         lengths = case.drawn_lengths()
         assert (len(lengths), max(lengths), min(lengths) >= 1) == (case.sequences, 100, True)
     assert OTHER.drawn_lengths() == [6, 1, 1]
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_the_wall_clock_sees_what_is_slow(backward: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    rnn = torch.nn.GRU(2, 2)
+    original = rnn.forward
+
+    def slow_when_packed(batch: Any) -> Any:
+        if not isinstance(batch, torch.Tensor):
+            time.sleep(0.02)
+        assert torch.is_grad_enabled() == backward
+        return original(batch)
+
+    monkeypatch.setattr(rnn, "forward", slow_when_packed)
+    assert wall.packed_over_padded(rnn, [3, 1, 2], backward=backward, rounds=3) > 2
+    assert (rnn.weight_hh_l0.grad is not None) == backward
 
 
 def test_seconds_are_found_by_the_names_of_fields() -> None:
