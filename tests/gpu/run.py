@@ -37,12 +37,14 @@ class Sizes(NamedTuple):
         hidden: width of the layer that it trains.
         specs: layers that are counted; by default those of :func:`all_specs`.
         cases: of the table; by default those of :func:`all_cases`.
+        table_s: seconds for the table; by default what the checks leave of the budget.
     """
 
     clock_work_s: float = 0.4
     hidden: int = 512
     specs: tuple[RnnSpec, ...] | None = None
     cases: tuple[Case, ...] | None = None
+    table_s: float | None = None
 
 
 def main(arguments: Sequence[str] | None = None, *, sizes: Sizes | None = None) -> int:
@@ -68,6 +70,8 @@ def main(arguments: Sequence[str] | None = None, *, sizes: Sizes | None = None) 
         warnings.simplefilter("default")
         checks = _checks(device, dtypes, sizes)
         cases = all_cases(dtypes) if sizes.cases is None else sizes.cases
+        if sizes.table_s is not None:
+            deadline = time.monotonic() + sizes.table_s
         rows = run_cases(cases, device=device, deadline=deadline, tell=_tell)
     checks.append(_errors(rows))
     name, libraries, settings = output.conditions_of(device)

@@ -23,11 +23,11 @@ CPU = torch.device("cpu")
 CASE = Case(kind="gru", hidden=4, sequences=3, lengths="uniform", dtype="float32", backward=True, steps=6)
 OTHER = Case(kind="lstm", hidden=4, sequences=3, lengths="one long", dtype="float32", backward=False, steps=6)
 SPECS = tuple(spec for spec in counts.all_specs() if spec.bidirectional and spec.num_layers == 2)
-SIZES = run.Sizes(clock_work_s=0.02, hidden=8, specs=SPECS, cases=(CASE, OTHER))
+SIZES = run.Sizes(clock_work_s=0.02, hidden=8, specs=SPECS, cases=(CASE, OTHER), table_s=4)
 
 
 def test_all_of_it_on_the_cpu(tmp_path: Path) -> None:
-    status = run.main(["--device", "cpu", "--budget", "8", "--output", str(tmp_path / "new")], sizes=SIZES)
+    status = run.main(["--device", "cpu", "--output", str(tmp_path / "new")], sizes=SIZES)
     found = json.loads((tmp_path / "new" / "gpu.json").read_text())
     outcomes = {check["name"]: check["outcome"] for check in found["checks"]}
     clock = outcomes.pop("clock")  # of this shared machine nothing is promised
@@ -54,7 +54,7 @@ def test_what_there_was_no_time_for_and_what_was_warned_about_is_listed(
         return Check(name=clocks.TRACKER, outcome="skipped", text="")
 
     monkeypatch.setattr(clocks, "tracker_check", warned)
-    sizes = SIZES._replace(cases=(CASE,))
+    sizes = SIZES._replace(cases=(CASE,), table_s=None)
     status = run.main(["--device", "cpu", "--budget", "0", "--output", str(tmp_path)], sizes=sizes)
     assert status == 1
     page = (tmp_path / "gpu.md").read_text()
