@@ -6,6 +6,9 @@ import msgspec
 
 from rnncost.units import format_fraction
 
+# In 1 of 16 runs all of five rounds fall on one side of their median: no interval of 95 % then.
+VERDICT_ROUNDS = 6
+
 
 class LayoutTiming(msgspec.Struct, frozen=True, kw_only=True):
     """One layout of one layer, timed. Seconds are medians over rounds.

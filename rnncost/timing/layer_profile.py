@@ -154,7 +154,7 @@ class LayerProfile:
 
     def _timing(self, layout: OverBatches, sampled: Sampled, predicted: float | None) -> LayoutTiming:
         total = f"{layout.name} total"
-        ratio = sampled.ratio(total, "padded total", seed=self._seed)
+        ratio = sampled.ratio(total, "padded total")
         total_s = sampled.median(total)
         forward_s = sampled.median(f"{layout.name} forward") if self._backward else total_s
         memory = [

@@ -55,7 +55,7 @@ def profile(
             all ratios, is always among them; more buckets than sequences are left out.
         device: where to run; by default where the layer is.
         backward: time forward and backward together, and the forward alone.
-        budget_s: seconds for each layer, about; three rounds are run whatever it is.
+        budget_s: seconds for each layer, about; three rounds are run whatever it is, a verdict takes six.
         seed: of the data and of the order of rounds.
         progress: called between timed calls with the layer's name and what part of all is done.
 

@@ -17,7 +17,7 @@ from rnncost.reporting.costs import Costs
 from rnncost.reporting.layer import LayerCost
 from rnncost.reporting.notes import notes
 from rnncost.reporting.report import CostReport
-from rnncost.reporting.timing import LayoutTiming, TimingConditions, advice, realised_savings
+from rnncost.reporting.timing import VERDICT_ROUNDS, LayoutTiming, TimingConditions, advice, realised_savings
 from rnncost.units import format_bytes, format_count, format_fraction, format_seconds, printable
 
 WIDTH = 80
@@ -153,7 +153,11 @@ def _exact(number: int) -> str:
 def _timing(layer: LayerCost, conditions: TimingConditions) -> list[RenderableType]:
     passes = "forward + backward" if conditions.backward else "forward"
     threads = "1 thread" if conditions.threads == 1 else f"{conditions.threads} threads"
-    stopped = "" if conditions.complete else "; INTERRUPTED, so less certain"
+    stopped = ""
+    if not conditions.complete:
+        stopped = "; INTERRUPTED, so less certain"
+    elif conditions.rounds < VERDICT_ROUNDS:
+        stopped = f"; a verdict takes {VERDICT_ROUNDS}, give more --budget"
     title = (
         f"{printable(layer.name)}: time of {passes} on {conditions.device}, {conditions.dtype}, {threads}; "
         f"{_batches(conditions)}, {conditions.rows:,} real of {conditions.padded_rows:,} padded rows; "
