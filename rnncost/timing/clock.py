@@ -27,6 +27,15 @@ class Lap:
         self.seconds = seconds
         self.cpu_seconds = cpu_seconds
 
+    @property
+    def own_seconds(self) -> float:
+        """Seconds without those that the process waited for others.
+
+        With several threads the CPU time is the larger; a wall time above it was spent waiting,
+        since nothing that is timed sleeps.
+        """
+        return self.seconds if self.cpu_seconds is None else min(self.seconds, self.cpu_seconds)
+
 
 class Clock(Protocol):
     """Times calls one after another."""

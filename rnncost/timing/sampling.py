@@ -62,13 +62,11 @@ class Sampled(msgspec.Struct, frozen=True, kw_only=True):
     """Laps of several calls, round by round.
 
     Attributes:
-        seconds: for each call its seconds in every round.
-        cpu_seconds: process CPU seconds beside them; empty where the device is not the CPU.
+        seconds: for each call its own seconds in every round, without those spent waiting for others.
         complete: whether the rounds ended of themselves, not by an interrupt.
     """
 
     seconds: dict[str, list[float]]
-    cpu_seconds: dict[str, list[float]]
     complete: bool
 
     @property
@@ -178,9 +176,8 @@ def sample(
             complete = False
             if not min(map(len, laps.values())):
                 raise
-    sampled = _sampled(laps, complete=complete)
-    _warn_if_noisy(sampled)
-    return sampled
+    _warn_if_noisy(laps)
+    return _sampled(laps, complete=complete)
 
 
 def _warm_up(call: Call, clock: Clock, prepare: Callable[[], None], deadline: float, now: Callable[[], float]) -> float:
@@ -207,23 +204,21 @@ def _all_narrow(laps: Mapping[str, Sequence[Lap]], base: str) -> bool:
 
 def _sampled(laps: Mapping[str, Sequence[Lap]], *, complete: bool) -> Sampled:
     rounds = min(map(len, laps.values()))
-    seconds = {name: [lap.seconds for lap in found[:rounds]] for name, found in laps.items()}
-    cpu = {
-        name: [lap.cpu_seconds for lap in found[:rounds] if lap.cpu_seconds is not None] for name, found in laps.items()
-    }
-    return Sampled(
-        seconds=seconds, cpu_seconds={name: found for name, found in cpu.items() if found}, complete=complete
-    )
+    seconds = {name: [lap.own_seconds for lap in found[:rounds]] for name, found in laps.items()}
+    return Sampled(seconds=seconds, complete=complete)
 
 
-def _warn_if_noisy(sampled: Sampled) -> None:
-    for name, cpu in sampled.cpu_seconds.items():
-        wall, busy = statistics.median(sampled.seconds[name]), statistics.median(cpu)
-        # With several threads the CPU time is the larger; a wall time above it was spent waiting.
-        if wall > busy * (1 + _NOISY_WITHIN):
+def _warn_if_noisy(laps: Mapping[str, Sequence[Lap]]) -> None:
+    for name, found in laps.items():
+        if not found or any(lap.cpu_seconds is None for lap in found):
+            continue
+        wall, own = (
+            statistics.median(each) for each in zip(*((lap.seconds, lap.own_seconds) for lap in found), strict=True)
+        )
+        if wall > own * (1 + _NOISY_WITHIN):
             warn(
-                f"{name} took {wall:.3g} s of wall time for {busy:.3g} s of CPU time: the machine was busy with "
-                "something else; ratios within a round still hold, seconds do not",
+                f"{name} took {wall:.3g} s of wall time for {own:.3g} s of CPU time: the machine was busy with "
+                "something else. The waiting is left out, but a busy machine is slower too",
                 NoisyTimingWarning,
             )
             return

@@ -190,7 +190,7 @@ def test_the_cost_of_groups_is_what_the_rounds_say() -> None:
                 starts = [sum(groups[:number]) for number in range(len(groups))]
                 each = zip(groups, starts, strict=True)
                 seconds[name] = sum(1.25 + 0.5 * size * [8, 6, 5, 3][start] for size, start in each)
-        return Sampled(seconds={name: [spent] for name, spent in seconds.items()}, cpu_seconds={}, complete=True)
+        return Sampled(seconds={name: [spent] for name, spent in seconds.items()}, complete=True)
 
     cost = measure_group_cost(rnn, batch, sampled)
     assert cost.padded_s == 4.0

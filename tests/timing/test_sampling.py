@@ -184,7 +184,13 @@ def test_waiting_for_others_is_warned_about() -> None:
             return lap
 
     with pytest.warns(NoisyTimingWarning, match="2 s of wall time for 1 s of CPU time"):
-        sample({"a": lambda: ("a", 2.0)}, clock=Busy(), base="a", budget_s=1e9)
+        sampled = sample({"a": lambda: ("a", 2.0)}, clock=Busy(), base="a", budget_s=1e9)
+    assert sampled.median("a") == 1.0
+
+
+@pytest.mark.parametrize(("wall_s", "cpu_s", "own_s"), [(2.0, 1.0, 1.0), (1.0, 1.9, 1.0), (1.0, None, 1.0)])
+def test_waiting_is_no_time_of_ones_own(wall_s: float, cpu_s: float | None, own_s: float) -> None:
+    assert Lap(wall_s, cpu_s).own_seconds == own_s
 
 
 def test_the_cpu_clock_measures() -> None:
