@@ -13,7 +13,7 @@ from rnncost.reporting.report import CostReport, merge
 @click.command("merge")
 @click.argument("reports", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @output_options
-def command(reports: tuple[Path, ...], paths: tuple[Path, ...], format_name: str) -> None:
+def command(reports: tuple[Path, ...], paths: tuple[Path, ...], format_name: str, chart: str | None) -> None:
     """Sum the saved REPORTS (JSON files) of several processes, epochs or machines."""
     merged = merge(*(CostReport.load(path) for path in reports))
-    write_report(merged, paths=paths, format_name=format_name)
+    write_report(merged, paths=paths, format_name=format_name, chart=chart)

@@ -16,7 +16,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def output_options(function: Command) -> Command:
-    """Adds ``-o`` and ``--format``, whose values :func:`write_report` takes."""
+    """Adds ``-o``, ``--chart`` and ``--format``, whose values :func:`write_report` takes."""
     function = click.option(
         "--format",
         "format_name",
@@ -24,6 +24,12 @@ def output_options(function: Command) -> Command:
         default="text",
         show_default=True,
         help="Format of the report on standard output.",
+    )(function)
+    function = click.option(
+        "--chart",
+        metavar="NAME",
+        is_eager=True,
+        help="The chart of a picture (-o FILE.svg or FILE.png), such as occupancy.",
     )(function)
     return click.option(
         "-o",
@@ -36,7 +42,9 @@ def output_options(function: Command) -> Command:
     )(function)
 
 
-def write_report(report: CostReport, *, paths: tuple[Path, ...], format_name: str) -> None:
+def write_report(
+    report: CostReport, *, paths: tuple[Path, ...], format_name: str, chart: str | None = None
+) -> None:
     """Writes the files first, so that a closed pipe cannot lose them, then prints the report.
 
     Raises:
@@ -45,7 +53,7 @@ def write_report(report: CostReport, *, paths: tuple[Path, ...], format_name: st
     failed = []
     for path in paths:
         try:
-            report.save(path)
+            report.save(path, chart=chart)
         except OSError as error:
             failed.append(f"{path}: cannot be written: {error.strerror or error}")
         else:
@@ -62,7 +70,7 @@ def _check_paths(ctx: click.Context, parameter: click.Parameter, paths: tuple[Pa
     # Before the model runs: a long run must not end in an error that was known at its start.
     for path in paths:
         try:
-            renderer_for_path(path)
+            renderer_for_path(path, chart=ctx.params.get("chart"))
         except ReportFormatError as error:
             raise click.BadParameter(str(error)) from None
         if not path.absolute().parent.is_dir():

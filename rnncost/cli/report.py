@@ -95,6 +95,7 @@ def command(
     no_verify: bool,
     paths: tuple[Path, ...],
     format_name: str,
+    chart: str | None,
     max_wasted: Fraction | None,
     min_saved: Fraction | None,
     max_macs: int | None,
@@ -128,7 +129,7 @@ def command(
             model, report = _run(target, backward=backward, check=check, whole_model=whole_model, verify=not no_verify)
         if profile:
             report = _profile(model, report, device=device, backward=backward, budget_s=budget)
-    write_report(report, paths=paths, format_name=format_name)
+    write_report(report, paths=paths, format_name=format_name, chart=chart)
     _hold_to_limits(report, max_wasted=max_wasted, min_saved=min_saved, max_macs=max_macs)
 
 

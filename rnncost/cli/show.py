@@ -13,6 +13,6 @@ from rnncost.reporting.report import CostReport
 @click.command("show")
 @click.argument("report", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @output_options
-def command(report: Path, paths: tuple[Path, ...], format_name: str) -> None:
+def command(report: Path, paths: tuple[Path, ...], format_name: str, chart: str | None) -> None:
     """Draw the saved report REPORT (a JSON file) again."""
-    write_report(CostReport.load(report), paths=paths, format_name=format_name)
+    write_report(CostReport.load(report), paths=paths, format_name=format_name, chart=chart)

@@ -61,16 +61,27 @@ class CostReport(CostView, frozen=True, kw_only=True):
         """Sums this report and others; see :func:`merge`."""
         return merge(self, *others)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, chart: str | None = None) -> None:
         """Writes the report, in the format that the suffix of ``path`` names.
 
+        Args:
+            path: ``.txt``, ``.json``, ``.csv``, ``.md`` or ``.html``; ``.svg`` or ``.png`` for one chart.
+            chart: the chart of a picture, such as ``occupancy``.
+
         Raises:
-            ReportFormatError: for a suffix without a format; nothing is written then.
+            ReportFormatError: for a suffix without a format, or a chart that the report cannot
+                fill; nothing is written then.
         """
         from rnncost.reporting.renderers import renderer_for_path
-        from rnncost.reporting.storage import write_text
+        from rnncost.reporting.storage import write_file
 
-        write_text(path, renderer_for_path(path).render(self))
+        write_file(path, renderer_for_path(path, chart=chart).render(self))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from rnncost.reporting.renderers.notebook import NotebookRenderer
+
+        return NotebookRenderer().render(self)
 
     @classmethod
     def load(cls, path: str | Path) -> CostReport:

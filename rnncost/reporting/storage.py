@@ -83,16 +83,17 @@ def _parse(data: bytes, source: str) -> Any:
         raise ReportFormatError(f"{source}: unreadable JSON: {error}") from None
 
 
-def write_text(path: str | Path, text: str) -> None:
-    """Replaces a file by ``text``, whole or not at all: a full disk leaves the old file."""
+def write_file(path: str | Path, content: str | bytes) -> None:
+    """Replaces a file by ``content``, whole or not at all: a full disk leaves the old file."""
+    data = content.encode("utf-8") if isinstance(content, str) else content
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():  # a pipe, or /dev/stdout
-        target.write_text(text, encoding="utf-8")
+        target.write_bytes(data)
         return
     descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
-        with open(descriptor, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
+        with open(descriptor, "wb") as stream:
+            stream.write(data)
         os.chmod(temporary, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
         os.replace(temporary, target)
     except BaseException:

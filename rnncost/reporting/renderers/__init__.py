@@ -13,8 +13,12 @@ from rnncost.reporting.report import CostReport
 _RENDERERS = {
     "text": (".txt", "text", "TextRenderer"),
     "json": (".json", "json", "JsonRenderer"),
+    "csv": (".csv", "csv", "CsvRenderer"),
+    "markdown": (".md", "markdown", "MarkdownRenderer"),
+    "html": (".html", "html", "HtmlRenderer"),
 }
 FORMATS = tuple(_RENDERERS)
+CHART_SUFFIXES = (".svg", ".png")
 
 
 class Renderer(Protocol):
@@ -22,6 +26,13 @@ class Renderer(Protocol):
 
     def render(self, report: CostReport) -> str:
         """The report in this form, ending in a line break."""
+
+
+class PictureRenderer(Protocol):
+    """Draws a part of a report as a picture."""
+
+    def render(self, report: CostReport) -> bytes:
+        """The picture, as the content of its file."""
 
 
 def renderer_for_format(name: str) -> Renderer:
@@ -37,15 +48,23 @@ def renderer_for_format(name: str) -> Renderer:
     return renderer
 
 
-def renderer_for_path(path: str | Path) -> Renderer:
+def renderer_for_path(path: str | Path, *, chart: str | None = None) -> Renderer | PictureRenderer:
     """The renderer that the suffix of ``path`` names.
 
+    Args:
+        path: of the file to be written.
+        chart: which chart a picture (``.svg``, ``.png``) shows; other files need none.
+
     Raises:
-        ReportFormatError: listing the suffixes, for any other one.
+        ReportFormatError: listing the suffixes, for any other one; for a picture of no known chart.
     """
     suffix = Path(path).suffix.lower()
+    if suffix in CHART_SUFFIXES:
+        from rnncost.reporting.renderers.charts import ChartRenderer
+
+        return ChartRenderer(chart, suffix=suffix)
     for name, (known, _, _) in _RENDERERS.items():
         if suffix == known:
             return renderer_for_format(name)
-    suffixes = ", ".join(known for known, _, _ in _RENDERERS.values())
+    suffixes = ", ".join(known for known in (*(known for known, _, _ in _RENDERERS.values()), *CHART_SUFFIXES))
     raise ReportFormatError(f"{path}: no report format has the suffix {suffix!r}; use one of {suffixes}")
