@@ -1,0 +1,38 @@
+"""Colours and forms that all charts share; they read on light and on dark paper."""
+
+from __future__ import annotations
+
+from typing import Any
+
+REAL, WASTED, SAVED, UNKNOWN = "#2a9d8f", "#e2714d", "#a9b4be", "#5b8fd1"
+WIDTH, ROW_HEIGHT = 640, 22
+_FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
+_CONFIG: dict[str, Any] = {
+    "font": _FONT,
+    "view": {"stroke": None},
+    "axis": {"gridColor": "#88888833", "domainColor": "#88888888", "tickColor": "#88888888", "labelLimit": 260},
+    "legend": {"orient": "top", "labelLimit": 400},
+    "title": {"anchor": "start", "fontWeight": "normal", "fontSize": 13},
+}
+
+
+def as_picture(chart: Any) -> dict[str, Any]:
+    """The specification of a chart that stands alone, on white."""
+    return {**specification(chart), "background": "white", "padding": 12}
+
+
+def specification(chart: Any) -> dict[str, Any]:
+    """The Vega-Lite specification of an Altair chart, in rnncost's colours."""
+    found: dict[str, Any] = chart.to_dict()
+    found["config"] = {**_CONFIG}
+    return found
+
+
+def as_part_of_page(chart: Any) -> dict[str, Any]:
+    """The specification of a chart that fills the width of the page and lets its paper show through."""
+    found = specification(chart)
+    found["background"] = "transparent"
+    if "width" in found:
+        found["width"] = "container"
+    found["autosize"] = {"type": "fit-x", "contains": "padding"}
+    return found
