@@ -12,6 +12,7 @@ from rnncost.counting.kinds import BackwardKind, CallKind
 from rnncost.counting.sample import SAMPLE_SIZE, BatchSample
 from rnncost.counting.shape import BatchShape
 from rnncost.counting.tally import BackwardTally, CallTally, Tally
+from rnncost.tracking.backward_times import BackwardTimes
 
 # The queue is summed when it is this long, which bounds memory and keeps the cost in the hook low:
 # summing many calls in one loop is several times cheaper than one by one, between two kernels.
@@ -31,13 +32,15 @@ class Recorder:
 
     Args:
         seed: decides which batches the sample keeps; the module's name.
+        times: times the backward of its calls, where that is wanted.
 
     Attributes:
         queue: plain calls not yet summed: a list of batch sizes for a packed one, (sequences,
             steps) for a padded one. A hook appends and calls :meth:`sum_queue` once it is long.
     """
 
-    def __init__(self, *, seed: str) -> None:
+    def __init__(self, *, seed: str, times: BackwardTimes | None = None) -> None:
+        self.times = times
         self.queue: deque[list[int] | tuple[int, int]] = deque()
         self._lock = threading.Lock()
         self._packed = _PlainSums()
