@@ -114,5 +114,7 @@ class _Arrival:
         self._call = call
         self._way = way
 
-    def __call__(self, grad: Tensor) -> None:
+    def __call__(self, grad: Tensor | None) -> None:
+        if grad is None:  # whoever used the output has none to give
+            return
         self._call.arrived(self._way, device=grad.device, vmapped=vmapped(grad) > 1)
