@@ -132,10 +132,11 @@ class _Running:
 class _Mark:
     """The hook on a node that notes when it runs. It stays for one pass."""
 
-    def __init__(self, node: Any, moments: Moments) -> None:
+    def __init__(self, node: Any, moments: Moments, backward_pass: int) -> None:
         self.node = node  # kept, so that no other node gets its identity meanwhile
         self._leaf = _is_leaf(node)
         self._moments = moments
+        self._pass = backward_pass
         self._calls: dict[_Running, set[str]] = {}
         self._handle = node.register_prehook(self)
 
@@ -145,6 +146,8 @@ class _Mark:
         self._calls.setdefault(running, set()).add(name)
 
     def __call__(self, grads: Any) -> None:
+        if torch._C._current_graph_task_id() != self._pass:
+            return  # left by a pass that raised
         moment = self._moments.now()
         for running, names in tuple(self._calls.items()):
             if self._leaf:
@@ -203,7 +206,7 @@ class Passes:
                 return
             for name, node in nodes.items():
                 if id(node) not in one.marks:
-                    one.marks[id(node)] = _Mark(node, moments)
+                    one.marks[id(node)] = _Mark(node, moments, backward_pass)
                 one.marks[id(node)].add(running, name)
         self._local.latest = running
         running.begin(moments, device.type, nodes)

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.utils.rnn import PackedSequence
 
 from rnncost.errors import DeviceError
 from rnncost.tracking.backward_times import BackwardTimes, Passes
@@ -164,7 +165,7 @@ def _add_inner(outer: _Call, span: Span) -> None:
 
 def _device(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.device | None:
     given = args[0] if args else kwargs.get("input")
-    device = getattr(getattr(given, "data", given), "device", None)  # a PackedSequence has none itself
+    device = getattr(given[0] if isinstance(given, PackedSequence) else given, "device", None)
     if device is None:
         # The global hooks of torch are not given keywords; a layer computes where its weights are.
         device = next((weight.device for weight in module.parameters()), None)
