@@ -137,8 +137,10 @@ class ForwardTimes:
         """The call that began last has ended, or raised."""
         calls = [] if _is_compiling() else self._times.local.calls
         # Calls above it were left by an interrupt; there is none if it began before the tracker did.
-        index = next((index for index in reversed(range(len(calls))) if calls[index].owner is self), None)
-        if index is None:
+        index = len(calls) - 1
+        while index >= 0 and calls[index].owner is not self:
+            index -= 1
+        if index < 0:
             return
         call = calls[index]
         end = call.moments.now()
