@@ -44,8 +44,19 @@ class BackwardTimes:
         self.durations = durations
         self.untimed = 0
 
+    def reached(self) -> Moment | None:
+        """The moment at which autograd reached a call, on the clock of the call that it comes from."""
+        return self._passes.reached()
+
     def begin(
-        self, *, backward_pass: int, device: torch.device, nodes: dict[str, Any], last: frozenset[str], vmapped: bool
+        self,
+        *,
+        backward_pass: int,
+        device: torch.device,
+        nodes: dict[str, Any],
+        last: frozenset[str],
+        reached: Moment | None,
+        vmapped: bool,
     ) -> None:
         """The first gradient of a call arrived.
 
@@ -54,8 +65,10 @@ class BackwardTimes:
             device: where its gradients are.
             nodes: the autograd nodes that it gives gradients to in this pass, by parameter name or role.
             last: names of the weights on its input, whose gradients are the last that it computes.
+            reached: when it arrived, before any work of ours.
             vmapped: several calls run as one.
         """
+        self._passes.go_on(reached)
         self._passes.begin(_Running(self, last), backward_pass, device, nodes, vmapped=vmapped)
 
 
@@ -198,7 +211,6 @@ class Passes:
         self, running: _Running, backward_pass: int, device: torch.device, nodes: dict[str, Any], *, vmapped: bool
     ) -> None:
         """A gradient arrived at the first output of a call."""
-        self._go_on()
         moments = None if vmapped else self._moments_at(device)
         with self._lock:
             one = self._pass(backward_pass)
@@ -216,7 +228,7 @@ class Passes:
         """A forward call begins inside a backward pass."""
         latest = self._local.latest
         if latest is not None and not latest.is_running():
-            self._go_on()
+            self.go_on(self.reached())
 
     def recomputed(self) -> None:
         """A forward call ended inside a backward pass."""
@@ -237,10 +249,17 @@ class Passes:
         for backward_pass in tuple(self._passes):
             self.finish(backward_pass)
 
-    def _go_on(self) -> None:
+    def reached(self) -> Moment | None:
+        """The moment for :meth:`go_on`; ``None`` where it would tell nothing."""
         latest = self._local.latest
-        if latest is not None and latest.moments is not None and not latest.gone_on:
-            latest.go_on(latest.moments.now())
+        if latest is None or latest.moments is None or latest.gone_on:
+            return None
+        return latest.moments.now()
+
+    def go_on(self, moment: Moment | None) -> None:
+        """Autograd goes on from the call whose backward began last in this thread."""
+        if self._local.latest is not None:
+            self._local.latest.go_on(moment)
 
     def _pass(self, backward_pass: int) -> _Pass:
         if backward_pass not in self._passes:

@@ -60,6 +60,8 @@ class BackwardCall:
         """A gradient on ``device`` arrived at the output (0), the final state (1) or the final cell state (2)."""
         if self._cancelled or not self._recorder.listening:
             return
+        times = self._recorder.times
+        reached = None if times is None else times.reached()
         if torch.is_grad_enabled():
             self._recorder.missed[CREATE_GRAPH] = None
         if vmapped:
@@ -70,10 +72,15 @@ class BackwardCall:
             # All ways in have been used when the pass ends, not before.
             engine: Any = torch.autograd.Variable._execution_engine
             engine.queue_callback(lambda: self._recorder.finish(self, backward_pass))
-            if self._recorder.times is not None:
+            if times is not None:
                 nodes = {name: node for name, node in self._nodes.items() if name not in left_out}
-                self._recorder.times.begin(
-                    backward_pass=backward_pass, device=device, nodes=nodes, last=self._last, vmapped=vmapped
+                times.begin(
+                    backward_pass=backward_pass,
+                    device=device,
+                    nodes=nodes,
+                    last=self._last,
+                    reached=reached,
+                    vmapped=vmapped,
                 )
 
     def reading(self, ways: frozenset[int], left_out: frozenset[str]) -> tuple[BackwardKind, BatchShape]:

@@ -19,6 +19,7 @@ from torch.utils.checkpoint import checkpoint
 import rnncost
 from rnncost.errors import DeviceError
 from rnncost.examples import minimal_gru as minimal_gru_example
+from rnncost.tracking import gradients
 from rnncost.tracking.backward_times import _Mark
 from rnncost.tracking.durations import QUEUE_LENGTH
 from rnncost.tracking.moments import CpuMoments, EventMoments, moments_for
@@ -219,6 +220,23 @@ def test_a_loop_of_two_cells(clock: FakeTime, kind: Any) -> None:
         result: Any = above[0] if isinstance(above, tuple) else above
         result.sum().backward()
     assert by_name(tracker) == {"0": (6, 6, 6, 18, 0), "1": (6, 0, 6, 30, 0)}
+
+
+def test_the_work_of_the_tracker_itself_is_in_no_time(clock: FakeTime, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(node: Any) -> bool:
+        clock.advance(1000)
+        return True
+
+    monkeypatch.setattr(gradients, "_runs", slow)
+    cell = nn.GRUCell(3, 4)
+    with rnncost.CostTracker(cell, timing=True, backward=True) as tracker:
+        state = None
+        for step in torch.randn(6, 2, 3):
+            with clock.backward_takes(3):
+                state = cell(step, state)
+        assert state is not None
+        state.sum().backward()
+    assert seconds(only(tracker.report).run_time) == (6, 0, 6, 18, 0)
 
 
 def test_one_layer_twice_in_a_pass(clock: FakeTime) -> None:
