@@ -67,8 +67,8 @@ class BackwardCall:
         if vmapped:
             self._recorder.missed[VMAPPED] = None
         backward_pass = torch._C._current_graph_task_id()
-        left_out = self._left_out()
-        if self._recorder.arrive(self, backward_pass, way, left_out):
+        left_out = self._recorder.arrive(self, backward_pass, way, self._left_out)
+        if left_out is not None:
             # All ways in have been used when the pass ends, not before.
             engine: Any = torch.autograd.Variable._execution_engine
             engine.queue_callback(lambda: self._recorder.finish(self, backward_pass))

@@ -6,6 +6,7 @@ import random
 import threading
 from bisect import insort
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from rnncost.counting.kinds import BackwardKind, CallKind
@@ -61,13 +62,15 @@ class Recorder:
             self._forward[kind] = self._forward.get(kind, Tally()) + Tally.of(shape)
             self._sample(shape)
 
-    def arrive(self, call: Readable, backward_pass: int, way: int, left_out: frozenset[str]) -> bool:
-        """Notes that a gradient arrived; returns whether it is the call's first in this pass."""
+    def arrive(
+        self, call: Readable, backward_pass: int, way: int, left_out: Callable[[], frozenset[str]]
+    ) -> frozenset[str] | None:
+        """Notes that a gradient arrived; returns what is left out if it is the call's first in this pass."""
         with self._lock:
             before = self._arrivals.get((call, backward_pass))
-            ways = frozenset() if before is None else before[0]
-            self._arrivals[call, backward_pass] = (ways | {way}, left_out)
-            return before is None
+            ways, left = (frozenset[int](), left_out()) if before is None else before
+            self._arrivals[call, backward_pass] = (ways | {way}, left)
+            return left if before is None else None
 
     def finish(self, call: Readable, backward_pass: int) -> None:
         """Adds one backward of ``call``, once its pass has ended."""
