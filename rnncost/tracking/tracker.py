@@ -48,8 +48,8 @@ class CostTracker:
         backward: count the backward passes that run as well, by hooks on each call's outputs.
         timing: note the time of each call as well, forward and, with ``backward``, backward: wall time on
             the CPU; on an accelerator the time between events on the current stream, which are read
-            when a report is asked for. Only then is the device waited for. A call takes some
-            microseconds longer, and ``verify`` makes it seem slower than it is.
+            when a report is asked for. Only then is the device waited for. A call takes tens of
+            microseconds longer, its backward some ten for each weight; ``verify`` makes it seem slower.
         verify: watch every recurrent kernel too. The report then says whether counted MACs equal
             those of the kernels, and counts kernels that ran outside any module. Each torch
             function takes some microseconds longer.
