@@ -55,6 +55,9 @@ def _parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Param
     help="How an estimate takes the batches to be run.",
 )
 @click.option("--backward", is_flag=True, help="Run (or estimate) and count the backward of the outputs' sum too.")
+@click.option(
+    "--time", "timing", is_flag=True, help="Also time each call of the run, but for those of a verified first batch."
+)
 @click.option("--check", is_flag=True, help="Also compare padded with packed results, layer by layer.")
 @click.option("--whole-model", is_flag=True, help="Also say what part of the whole model the recurrent layers are.")
 @click.option(
@@ -87,6 +90,7 @@ def command(
     batch_size: int | None,
     layout: str,
     backward: bool,
+    timing: bool,
     check: bool,
     whole_model: bool,
     profile: bool,
@@ -112,8 +116,8 @@ def command(
     lengths = _lengths(lengths_text, lengths_file)
     if lengths is None and (batch_size is not None or layout != "packed"):
         raise click.UsageError("--batch-size and --layout belong to an estimate; give --lengths or --lengths-file")
-    if lengths is not None and (check or whole_model):
-        raise click.UsageError("--check and --whole-model run the model; leave --lengths and --lengths-file out")
+    if lengths is not None and (timing or check or whole_model):
+        raise click.UsageError("--time, --check and --whole-model run the model; leave the lengths out")
     if lengths is None and _is_spec(target):
         raise click.UsageError(f"{target} is a layer without a file, which can be estimated alone; give --lengths")
     if not profile and device is not None:
@@ -126,7 +130,14 @@ def command(
             model = _model(target)
             report = _estimate(model, lengths, layout=layout, batch_size=batch_size, backward=backward)
         else:
-            model, report = _run(target, backward=backward, check=check, whole_model=whole_model, verify=not no_verify)
+            model, report = _run(
+                target,
+                backward=backward,
+                timing=timing,
+                check=check,
+                whole_model=whole_model,
+                verify=not no_verify,
+            )
         if profile:
             report = _profile(model, report, device=device, backward=backward, budget_s=budget)
     write_report(report, paths=paths, format_name=format_name, chart=chart)
@@ -183,14 +194,22 @@ def _is_spec(target: str) -> bool:
     return target.partition(":")[0].lower() in ("lstm", "gru", "rnn", "rnn_tanh", "rnn_relu")
 
 
-def _run(target: str, *, backward: bool, check: bool, whole_model: bool, verify: bool) -> tuple[Any, CostReport]:
+def _run(
+    target: str, *, backward: bool, timing: bool, check: bool, whole_model: bool, verify: bool
+) -> tuple[Any, CostReport]:
     from rnncost.cli.loading import load_target
     from rnncost.tracking.run import check_layers, run_batches
 
     loaded = load_target(target)
     batches = iter(loaded.batches)
     first = list(itertools.islice(batches, 1))
-    report = run_batches(loaded.model, counted(itertools.chain(first, batches)), backward=backward, verify=verify)
+    report = run_batches(
+        loaded.model,
+        counted(itertools.chain(first, batches)),
+        backward=backward,
+        timing=timing,
+        verify=verify,
+    )
     if check:
         report = check_layers(loaded.model, report)
     if whole_model and first:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import operator
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
@@ -12,7 +15,7 @@ from rnncost.counting.sample import BatchSample, keep_lowest
 from rnncost.counting.spec import RnnSpec, Spec
 from rnncost.counting.tally import BackwardTally, CallTally, Tally, merge_backwards, merge_calls
 from rnncost.reporting.costs import Costs, CostView
-from rnncost.reporting.timing import LayoutTiming, TimingConditions
+from rnncost.reporting.timing import LayoutTiming, RunTime, TimingConditions
 from rnncost.units import printable
 
 Source = Literal["module", "subclass", "reader", "kernel", "estimate"]
@@ -47,6 +50,7 @@ class LayerCost(CostView, frozen=True, kw_only=True):
         calls: sums over its forward calls, one tally for each kind of call.
         backward_calls: sums over the calls whose backward ran.
         samples: a bounded random sample of the batches it saw.
+        run_time: what its calls took in the run itself, where that was timed.
         timings: what its layouts took, where they were timed; the first one where reports are merged.
         conditions: under what conditions.
         untimed: why it was not timed, where that was asked for.
@@ -59,6 +63,7 @@ class LayerCost(CostView, frozen=True, kw_only=True):
     calls: tuple[CallTally, ...] = ()
     backward_calls: tuple[BackwardTally, ...] = ()
     samples: tuple[BatchSample, ...] = ()
+    run_time: RunTime | None = None
     timings: tuple[LayoutTiming, ...] = ()
     conditions: TimingConditions | None = None
     best_layout: str | None = None
@@ -106,7 +111,14 @@ class LayerCost(CostView, frozen=True, kw_only=True):
             calls=merge_calls(self.calls + other.calls),
             backward_calls=merge_backwards(self.backward_calls + other.backward_calls),
             samples=keep_lowest(self.samples + other.samples),
+            run_time=total_time((self.run_time, other.run_time)),
         )
+
+
+def total_time(times: Iterable[RunTime | None]) -> RunTime | None:
+    """The sum of what was timed; ``None`` if nothing was."""
+    timed = [each for each in times if each is not None]
+    return functools.reduce(operator.add, timed) if timed else None
 
 
 def _forward_costs(spec: Spec, call: CallTally) -> Costs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from rnncost.counting.spec import RnnSpec
@@ -39,7 +40,8 @@ def _notes(report: CostReport) -> Iterator[str]:
     for layer in report.layers:
         if layer.untimed:
             yield f"{printable(layer.name)} is not timed: {layer.untimed}."
-    if not any(layer.timings or layer.untimed for layer in report.layers):
+    yield from _run_time(report)
+    if not any(layer.timings or layer.untimed or layer.run_time for layer in report.layers):
         yield "Operations, not time: fewer operations can still take longer on a given device; --profile measures it."
 
 
@@ -76,6 +78,36 @@ def _backward(report: CostReport) -> Iterator[str]:
             f"{format_fraction(slicing / adds)} of all adds ({format_count(slicing)}) come of slicing packed data step "
             "by step: autograd adds up a tensor of all rows for each step on the CPU, quadratic in the number of steps."
         )
+
+
+def _run_time(report: CostReport) -> Iterator[str]:
+    timed = [(layer, layer.run_time) for layer in report.layers if layer.run_time is not None]
+    if not timed:
+        return
+    yield "Time is that of the layouts that ran; what others would take, --profile measures."
+    # By name: a module that ran as several specs has its time at the first.
+    left_out: Counter[str] = Counter()
+    for layer in report.layers:
+        left_out[layer.name] += layer.tally.calls - (layer.run_time.forward_calls if layer.run_time else 0)
+    names = [name for name, calls in left_out.items() if calls > 0]
+    if names:
+        calls = sum(left_out[name] for name in names)
+        yield f"Not timed: {_of(calls, 'forward call')} of {', '.join(map(printable, names))}."
+    untimed = [(layer, time.backward_untimed) for layer, time in timed if time.backward_untimed]
+    if untimed:
+        calls = sum(calls for _, calls in untimed)
+        yield (
+            f"Not timed: the backward of {_of(calls, 'call')} of {_names([layer for layer, _ in untimed])}. Autograd "
+            "does not tell when it has done one of several calls that give gradients to the same weights and to "
+            "nothing else, nor one whose gradients torch.autograd.grad returns."
+        )
+    verified = [layer for layer, time in timed if time.verified_calls]
+    if verified:
+        yield f"Timed while every kernel was verified, which makes calls slower: {_names(verified)}."
+
+
+def _of(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _names(layers: list[LayerCost]) -> str:

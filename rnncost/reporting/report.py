@@ -13,7 +13,8 @@ from rnncost._version import __version__
 from rnncost.counting.spec import Spec
 from rnncost.reporting.contamination import Contamination
 from rnncost.reporting.costs import Costs, CostView
-from rnncost.reporting.layer import LayerCost, Uncounted
+from rnncost.reporting.layer import LayerCost, Uncounted, total_time
+from rnncost.reporting.timing import RunTime
 from rnncost.reporting.verification import Verification
 from rnncost.reporting.whole_model import WholeModel
 from rnncost.units import format_count, format_fraction
@@ -51,6 +52,11 @@ class CostReport(CostView, frozen=True, kw_only=True):
     def backward(self) -> Costs:
         """Operations of the backward passes of all layers that ran, where they were watched."""
         return sum((layer.backward for layer in self.layers), start=Costs())
+
+    @property
+    def run_time(self) -> RunTime | None:
+        """What the calls of all layers took in the run itself; ``None`` if none was timed."""
+        return total_time(layer.run_time for layer in self.layers)
 
     @property
     def partial(self) -> bool:

@@ -2,12 +2,52 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
+from rnncost.counting.tally import Natural
 from rnncost.units import format_fraction
 
 # In 1 of 16 runs all of five rounds fall on one side of their median: no interval of 95 % then.
 VERDICT_ROUNDS = 6
+# Beyond it lies infinity, which JSON cannot hold; it is thirty thousand years.
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+
+
+class RunTime(msgspec.Struct, frozen=True, kw_only=True):
+    """What the calls of one layer took in the user's own run: sums, so that ``+`` adds.
+
+    On an accelerator it is the time between two events on the stream of the call, on the CPU wall
+    time. The time of watched modules that a module calls is theirs and not its own.
+
+    Attributes:
+        device: type of the device whose clock it is, as in ``cpu`` or ``cuda``; ``cpu+cuda`` where both took part.
+        forward_calls: forward calls that were timed, also those recomputed in a backward pass.
+        forward_s: seconds that they took together.
+        backward_calls: calls whose backward was timed, once for each pass.
+        backward_s: seconds that they took together.
+        backward_untimed: calls whose backward ran, but whose end in its pass could not be told.
+        verified_calls: of ``forward_calls``, those in which every torch function was watched and so slower.
+    """
+
+    device: str
+    forward_calls: Natural
+    forward_s: Seconds
+    backward_calls: Natural = 0
+    backward_s: Seconds = 0.0
+    backward_untimed: Natural = 0
+    verified_calls: Natural = 0
+
+    def __add__(self, other: RunTime) -> RunTime:
+        sums = {name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__ if name != "device"}
+        devices = {*self.device.split("+"), *other.device.split("+")}
+        return RunTime(device="+".join(sorted(devices)), **sums)
+
+    @property
+    def total_s(self) -> float:
+        """Seconds of both directions."""
+        return self.forward_s + self.backward_s
 
 
 class LayoutTiming(msgspec.Struct, frozen=True, kw_only=True):

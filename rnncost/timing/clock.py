@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import torch
 
 from rnncost.errors import DeviceError
+from rnncost.tracking.moments import EventMoments, events_for
 
 Call = Callable[[], object]
 
@@ -67,27 +68,35 @@ class EventClock:
     Args:
         new_event: makes an event that can time: ``torch.cuda.Event(enable_timing=True)`` or its like.
         synchronize: waits for the device.
+        record: records an event on the stream that is timed; by default on the current one.
     """
 
-    def __init__(self, *, new_event: Callable[[], Any], synchronize: Callable[[], None]) -> None:
-        self._new_event = new_event
-        self._synchronize = synchronize
+    def __init__(
+        self,
+        *,
+        new_event: Callable[[], Any],
+        synchronize: Callable[[], None],
+        record: Callable[[Any], None] | None = None,
+    ) -> None:
+        self._moments = EventMoments(new_event=new_event, synchronize=synchronize, record=record)
         self._open: list[tuple[Lap, Any, Any]] = []
 
     def time(self, call: Call) -> Lap:
         """Records an event before and after ``call``."""
-        start, end, lap = self._new_event(), self._new_event(), Lap()
-        start.record()
+        moments = self._moments
+        # Both are made first, so that making one is not timed.
+        start, end, lap = moments.new_event(), moments.new_event(), Lap()
+        moments.record(start)
         call()
-        end.record()
+        moments.record(end)
         self._open.append((lap, start, end))
         return lap
 
     def settle(self) -> None:
-        """Synchronises once and reads all events. Milliseconds become seconds."""
-        self._synchronize()
+        """Synchronises once and reads all events."""
+        self._moments.wait()
         for lap, start, end in self._open:
-            lap.seconds = start.elapsed_time(end) / 1000
+            lap.seconds = self._moments.seconds(start, end)
         self._open.clear()
 
 
@@ -115,16 +124,8 @@ def clock_for(device: torch.device) -> Clock:
     """
     if device.type == "cpu":
         return CpuClock()
-    if device.type in ("cuda", "xpu"):
-        backend = getattr(torch, device.type)
-
-        def synchronize() -> None:
-            backend.synchronize(device)
-
-        return EventClock(new_event=lambda: backend.Event(enable_timing=True), synchronize=synchronize)
-    if device.type == "mps":
-        return EventClock(new_event=lambda: torch.mps.Event(enable_timing=True), synchronize=torch.mps.synchronize)
-    raise DeviceError(f"no clock is known for device {str(device)!r}; use cpu, cuda, xpu or mps")
+    events = events_for(device)
+    return EventClock(new_event=events.new_event, synchronize=events.wait, record=events.record)
 
 
 def check_device(name: torch.device | str | None) -> None:

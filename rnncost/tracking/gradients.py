@@ -13,7 +13,7 @@ from rnncost.counting.shape import BatchShape
 from rnncost.counting.spec import RnnSpec
 from rnncost.tracking.recorder import Recorder
 from rnncost.tracking.running import vmapped
-from rnncost.tracking.wants import CELL, INPUT, STATE, Given
+from rnncost.tracking.wants import CELL, INPUT, STATE, Given, input_weights
 
 CREATE_GRAPH = "the backward of a backward (create_graph=True), if one ran"
 VMAPPED = "its backward under torch.vmap (as in torch.func.jacrev), counted once for all that run together"
@@ -34,12 +34,13 @@ class BackwardCall:
         given: the tensors of the call, from which is read what wants gradients.
     """
 
-    __slots__ = ("__weakref__", "_cancelled", "_kind", "_nodes", "_recorder", "_shape")
+    __slots__ = ("__weakref__", "_cancelled", "_kind", "_last", "_nodes", "_recorder", "_shape")
 
     def __init__(self, *, recorder: Recorder, spec: RnnSpec, called: CallKind, shape: BatchShape, given: Given) -> None:
         self._recorder = recorder
         self._kind = given.backward_kind(spec, called)
         self._nodes = given.gradient_nodes(spec)
+        self._last = input_weights(spec)
         self._shape = shape
         self._cancelled = False
 
@@ -55,19 +56,32 @@ class BackwardCall:
         """Stops counting: somebody else counts this call."""
         self._cancelled = True
 
-    def arrived(self, way: int, *, vmapped: bool) -> None:
-        """A gradient arrived at the output (0), the final state (1) or the final cell state (2)."""
+    def arrived(self, way: int, *, device: torch.device, vmapped: bool) -> None:
+        """A gradient on ``device`` arrived at the output (0), the final state (1) or the final cell state (2)."""
         if self._cancelled or not self._recorder.listening:
             return
+        times = self._recorder.times
+        reached = None if times is None else times.reached()
         if torch.is_grad_enabled():
             self._recorder.missed[CREATE_GRAPH] = None
         if vmapped:
             self._recorder.missed[VMAPPED] = None
         backward_pass = torch._C._current_graph_task_id()
-        if self._recorder.arrive(self, backward_pass, way, self._left_out()):
+        left_out = self._recorder.arrive(self, backward_pass, way, self._left_out)
+        if left_out is not None:
             # All ways in have been used when the pass ends, not before.
             engine: Any = torch.autograd.Variable._execution_engine
             engine.queue_callback(lambda: self._recorder.finish(self, backward_pass))
+            if times is not None:
+                nodes = {name: node for name, node in self._nodes.items() if name not in left_out}
+                times.begin(
+                    backward_pass=backward_pass,
+                    device=device,
+                    nodes=nodes,
+                    last=self._last,
+                    reached=reached,
+                    vmapped=vmapped,
+                )
 
     def reading(self, ways: frozenset[int], left_out: frozenset[str]) -> tuple[BackwardKind, BatchShape]:
         """The kind of a backward that came through ``ways`` and left some gradients out, and the batch."""
@@ -107,5 +121,7 @@ class _Arrival:
         self._call = call
         self._way = way
 
-    def __call__(self, grad: Tensor) -> None:
-        self._call.arrived(self._way, vmapped=vmapped(grad) > 1)
+    def __call__(self, grad: Tensor | None) -> None:
+        if grad is None:  # whoever used the output has none to give
+            return
+        self._call.arrived(self._way, device=grad.device, vmapped=vmapped(grad) > 1)

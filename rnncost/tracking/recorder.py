@@ -6,12 +6,14 @@ import random
 import threading
 from bisect import insort
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from rnncost.counting.kinds import BackwardKind, CallKind
 from rnncost.counting.sample import SAMPLE_SIZE, BatchSample
 from rnncost.counting.shape import BatchShape
 from rnncost.counting.tally import BackwardTally, CallTally, Tally
+from rnncost.tracking.backward_times import BackwardTimes
 
 # The queue is summed when it is this long, which bounds memory and keeps the cost in the hook low:
 # summing many calls in one loop is several times cheaper than one by one, between two kernels.
@@ -31,13 +33,15 @@ class Recorder:
 
     Args:
         seed: decides which batches the sample keeps; the module's name.
+        times: times the backward of its calls, where that is wanted.
 
     Attributes:
         queue: plain calls not yet summed: a list of batch sizes for a packed one, (sequences,
             steps) for a padded one. A hook appends and calls :meth:`sum_queue` once it is long.
     """
 
-    def __init__(self, *, seed: str) -> None:
+    def __init__(self, *, seed: str, times: BackwardTimes | None = None) -> None:
+        self.times = times
         self.queue: deque[list[int] | tuple[int, int]] = deque()
         self._lock = threading.Lock()
         self._packed = _PlainSums()
@@ -58,13 +62,15 @@ class Recorder:
             self._forward[kind] = self._forward.get(kind, Tally()) + Tally.of(shape)
             self._sample(shape)
 
-    def arrive(self, call: Readable, backward_pass: int, way: int, left_out: frozenset[str]) -> bool:
-        """Notes that a gradient arrived; returns whether it is the call's first in this pass."""
+    def arrive(
+        self, call: Readable, backward_pass: int, way: int, left_out: Callable[[], frozenset[str]]
+    ) -> frozenset[str] | None:
+        """Notes that a gradient arrived; returns what is left out if it is the call's first in this pass."""
         with self._lock:
             before = self._arrivals.get((call, backward_pass))
-            ways = frozenset() if before is None else before[0]
-            self._arrivals[call, backward_pass] = (ways | {way}, left_out)
-            return before is None
+            ways, left = (frozenset[int](), left_out()) if before is None else before
+            self._arrivals[call, backward_pass] = (ways | {way}, left)
+            return left if before is None else None
 
     def finish(self, call: Readable, backward_pass: int) -> None:
         """Adds one backward of ``call``, once its pass has ended."""

@@ -42,6 +42,11 @@ def weight_names(spec: RnnSpec) -> Iterator[str]:
             yield from (f"{part}_l{layer}{suffix}" for part in parts)
 
 
+def input_weights(spec: RnnSpec) -> frozenset[str]:
+    """Names of the weights that multiply the input of the module."""
+    return frozenset(("weight_ih_l0", "weight_ih_l0_reverse")[: spec.directions])
+
+
 def frozen_weights(spec: RnnSpec, weights: Sequence[Tensor]) -> tuple[str, ...]:
     """Names of the weights, given in the order of ``_flat_weights``, that do not require grad."""
     named = zip(weight_names(spec), weights, strict=False)

@@ -14,6 +14,7 @@ from torch.nn.modules import module as torch_module
 from torch.utils.hooks import RemovableHandle
 
 from rnncost.reporting.layer import LayerCost, Uncounted
+from rnncost.tracking.call_times import TimedHook
 from rnncost.tracking.fitting import is_recurrent, uncovered, watch
 from rnncost.tracking.hooks import Hook, HookedModule
 from rnncost.tracking.kernels import LogStack
@@ -57,6 +58,9 @@ class ModelWatch:
                 hook: Hook = self._watched[module]
                 if module not in self._uncovered:
                     hook = _UnlessCovered(hook, self._options.logs)
+                times = self._watched[module].times
+                if times is not None:
+                    hook = TimedHook(hook, times, self._options.logs)
                 self._hooks.append(HookedModule(module, hook))
 
     def remove(self) -> None:
@@ -146,6 +150,8 @@ class ProcessWatch:
             watched = self._meet(module)
             if watched is not None and type(watched).enter is not Watched.enter:
                 watched.enter(module, args, {})
+            if watched is not None and watched.times is not None:
+                watched.times.enter(module, args, {})
 
     def _leave(self, module: nn.Module, args: tuple[Any, ...], *kwargs_and_output: Any) -> None:
         # Torch leaves the keywords out when it calls the hook for a forward that raised.
@@ -153,6 +159,8 @@ class ProcessWatch:
         if is_recurrent(module):
             watched = None if self._options.logs.covered(module) else self._meet(module)
             if watched is not None:
+                if watched.times is not None:
+                    watched.times.leave(output)
                 watched(module, args, kwargs, output)
         elif isinstance(module, torch.jit.ScriptModule) and module not in self._scripted:
             self._meet_scripted(module)

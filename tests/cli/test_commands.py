@@ -131,6 +131,23 @@ def test_backward_and_check() -> None:
     assert "output, layer 1, reverse" in text
 
 
+def test_time_leaves_the_verified_first_batch_out(tmp_path: Path) -> None:
+    model = tmp_path / "model.py"
+    model.write_text(
+        "import torch\nmodel = torch.nn.GRU(3, 4)\nbatches = [torch.zeros(5, 2, 3, requires_grad=True)] * 3\n"
+    )
+    layer = json.loads(run("report", model, "--time", "--backward", "--format", "json").stdout)["layers"][0]
+    time = layer["run_time"]
+    assert (layer["calls"][0]["forward"]["calls"], time["forward_calls"], time["backward_calls"]) == (3, 2, 2)
+    assert (time["device"], time["verified_calls"]) == ("cpu", 0)
+    whole = run("report", model, "--time", "--no-verify")
+    assert "time in this run, cpu" in whole.stdout
+    assert "Not timed" not in whole.stdout
+    model.write_text("import torch\nmodel = torch.nn.GRU(3, 4)\nbatches = [torch.zeros(5, 2, 3)]\n")
+    assert "Timed while every kernel was verified" in run("report", model, "--time").stdout
+    assert run("report", model, "--time", "--lengths", "3,2").exit_code == 2
+
+
 def test_warnings_are_lines_of_their_own(tmp_path: Path) -> None:
     path = tmp_path / "scripted.py"
     path.write_text(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -20,6 +19,7 @@ from tests.gpu.check import Check, passed_if
 WITHIN = 0.02
 REPEATS = 7
 TRACKER = "times of CostTracker"
+_CALLS = 10
 
 
 def synchronize(device: torch.device) -> None:
@@ -88,35 +88,26 @@ def _seconds_of(step: Callable[[], None], device: torch.device) -> float:
 
 
 def tracker_check(device: torch.device, *, hidden: int) -> Check:
-    """Whether the times that a tracker notes are above zero and no longer than the run itself."""
-    if "timing" not in inspect.signature(rnncost.CostTracker).parameters:
-        return Check(name=TRACKER, outcome="skipped", text="this release's CostTracker takes no timing=")
+    """Whether a tracker times every call, forward and backward, and no longer than the run itself."""
     rnn = nn.LSTM(hidden, hidden).to(device)
     data = torch.randn(50, 16, hidden, device=device)
-    rnn(data)
+    rnn(data)[0].sum().backward()
     synchronize(device)
     start = time.perf_counter()
-    options: dict[str, Any] = {"timing": True}
-    with rnncost.CostTracker(rnn, **options) as tracker:
-        for _ in range(10):
-            rnn(data)
+    with rnncost.CostTracker(rnn, timing=True, backward=True) as tracker:
+        for _ in range(_CALLS):
+            rnn(data)[0].sum().backward()
     synchronize(device)
-    report = tracker.report
     wall_s = time.perf_counter() - start
-    found = dict(seconds_in(msgspec.to_builtins(report)))
-    holds = any(value > 0 for value in found.values()) and all(0 <= value <= wall_s for value in found.values())
-    shown = ", ".join(f"{name} {value:.4g}" for name, value in found.items()) or "no figure in seconds"
-    text = f"ten calls took {wall_s:.4f} s of wall time; the report says: {shown}"
-    return Check(name=TRACKER, outcome=passed_if(holds), text=text, figures={"wall_s": wall_s, **found})
-
-
-def seconds_in(record: Any, path: str = "", name: str = "") -> Iterator[tuple[str, float]]:
-    """Every figure in seconds of a record's plain form: the field's name ends in ``_s`` or ``seconds``."""
-    if isinstance(record, dict):
-        for key, value in record.items():
-            yield from seconds_in(value, f"{path}.{key}".lstrip("."), str(key))
-    elif isinstance(record, (list, tuple)):
-        for index, value in enumerate(record):
-            yield from seconds_in(value, f"{path}[{index}]", name)
-    elif isinstance(record, (int, float)) and name.endswith(("_s", "seconds")):
-        yield path, float(record)
+    found = tracker.report.run_time
+    if found is None:
+        return Check(name=TRACKER, outcome="failed", text="the report has no times", figures={"wall_s": wall_s})
+    every = (found.device, found.forward_calls, found.backward_calls) == (device.type, _CALLS, _CALLS)
+    holds = every and found.forward_s > 0 and found.backward_s > 0 and found.total_s <= wall_s
+    text = (
+        f"{_CALLS} calls took {wall_s:.4f} s of wall time; the report says {found.forward_s:.4f} s for "
+        f"{found.forward_calls} forward and {found.backward_s:.4f} s for {found.backward_calls} backward"
+    )
+    return Check(
+        name=TRACKER, outcome=passed_if(holds), text=text, figures={"wall_s": wall_s, **msgspec.to_builtins(found)}
+    )

@@ -10,9 +10,11 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 
+import rnncost
 from rnncost.timing.clock import CpuClock, Lap
 from rnncost.timing.layouts import make_layout
 from tests.gpu import clocks, counts, run, table, wall
@@ -161,7 +163,16 @@ def test_the_wall_clock_sees_what_is_slow(backward: bool, monkeypatch: pytest.Mo
     assert (rnn.weight_hh_l0.grad is not None) == backward
 
 
-def test_seconds_are_found_by_the_names_of_fields() -> None:
-    record = {"a": {"forward_s": 1.5, "rows": 3}, "laps": [{"seconds": 2}, {"name_s": "x"}], "total_s": [1, 2]}
-    found = [("a.forward_s", 1.5), ("laps[0].seconds", 2.0), ("total_s[0]", 1.0), ("total_s[1]", 2.0)]
-    assert list(clocks.seconds_in(record)) == found
+@pytest.mark.parametrize("broken", [None, {"run_time": None}, {"forward_calls": 9}, {"backward_s": 1e6}])
+def test_the_times_of_a_tracker_are_held_to_the_wall_clock(
+    broken: dict[str, Any] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if broken is not None:
+        real = rnncost.CostReport.run_time.fget  # type: ignore[attr-defined]
+
+        def other(report: rnncost.CostReport) -> Any:
+            return None if "run_time" in broken else msgspec.structs.replace(real(report), **broken)
+
+        monkeypatch.setattr(rnncost.CostReport, "run_time", property(other))
+    check = clocks.tracker_check(torch.device("cpu"), hidden=4)
+    assert check.outcome == ("passed" if broken is None else "failed")

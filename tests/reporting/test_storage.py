@@ -4,12 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from rnncost.errors import ReportFormatError
 from rnncost.reporting import CostReport
 from rnncost.reporting.renderers.json import JsonRenderer
 from rnncost.reporting.storage import decode_report
+from rnncost.reporting.timing import RunTime
 from tests.reporting.reports import SCRIPTED, packed_layer, padded_layer, report
 
 WHOLE = report(packed_layer("a", [5, 2]), padded_layer("b", 2, 4), uncounted=(SCRIPTED,))
@@ -18,6 +20,17 @@ WHOLE = report(packed_layer("a", [5, 2]), padded_layer("b", 2, 4), uncounted=(SC
 def test_a_saved_report_is_loaded_equal(tmp_path: Path) -> None:
     WHOLE.save(tmp_path / "report.json")
     assert CostReport.load(tmp_path / "report.json") == WHOLE
+
+
+def test_times_are_saved_and_must_be_times(tmp_path: Path) -> None:
+    time = RunTime(device="cpu", forward_calls=2, forward_s=0.25, backward_calls=1, backward_s=0.5)
+    timed = report(msgspec.structs.replace(packed_layer("a", [5, 2]), run_time=time))
+    timed.save(tmp_path / "report.json")
+    text = (tmp_path / "report.json").read_text()
+    assert CostReport.load(tmp_path / "report.json") == timed
+    for wrong in ("NaN", "-0.5", "Infinity", '"1 s"'):
+        with pytest.raises(ReportFormatError, match=r"\$\.layers\[0\]\.run_time\.forward_s"):
+            decode_report(text.replace('"forward_s": 0.25', f'"forward_s": {wrong}').encode(), source="x")
 
 
 def test_counts_beyond_64_bits_survive(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from rnncost.counting.tally import BackwardTally
 from rnncost.reporting import CostReport, LayerCost, Uncounted
 from rnncost.reporting.renderers.lengths import LengthsRenderer
 from rnncost.reporting.renderers.text import TextRenderer
-from rnncost.reporting.timing import LayoutTiming, TimingConditions, advice
+from rnncost.reporting.timing import LayoutTiming, RunTime, TimingConditions, advice
 from tests.reporting.reports import GRU, SCRIPTED, packed_layer, padded_layer, report
 
 
@@ -252,3 +252,57 @@ def test_a_batch_of_any_size_is_drawn_at_once() -> None:
     text = LengthsRenderer().render([10**15, 3])
     assert max(map(len, text.splitlines())) <= 80
     assert "2x3, 1x999999999999997" in text
+
+
+RUN_TIMES = """\
+time in this run, cpu  calls  forward   a call  calls  backward   a call   total
+────────────────────────────────────────────────────────────────────────────────
+encoder                    4   2.5 ms   625 µs      3       6 ms     2 ms  8.5 ms
+decoder                    4     2 ms   500 µs      0          ?        ?    2 ms
+total                      8   4.5 ms  563 µs      3       6 ms     2 ms  10.5 ms
+"""
+
+
+def run_timed(name: str, time: RunTime | None) -> LayerCost:
+    return msgspec.structs.replace(packed_layer(name, [5, 2]), run_time=time)
+
+
+def test_the_time_of_the_run() -> None:
+    encoder = RunTime(device="cpu", forward_calls=4, forward_s=0.0025, backward_calls=3, backward_s=0.006)
+    decoder = RunTime(device="cpu", forward_calls=4, forward_s=0.002, backward_untimed=1, verified_calls=4)
+    whole = report(run_timed("encoder", encoder), run_timed("decoder", decoder), run_timed("idle", None))
+    text = TextRenderer().render(whole)
+    assert max(map(len, text.splitlines())) <= 80
+    assert [line.split() for line in RUN_TIMES.splitlines()[2:]] == [
+        line.split() for line in text.split("time in this run, cpu")[1].splitlines()[2:5]
+    ]
+    flowing = " ".join(text.split())
+    assert "Time is that of the layouts that ran" in flowing
+    assert "Operations, not time" not in flowing
+    assert "Not timed: 1 forward call of idle." in flowing
+    assert "Not timed: the backward of 1 call of decoder. Autograd does not tell" in flowing
+    assert "Timed while every kernel was verified, which makes calls slower: decoder." in flowing
+    forward_alone = TextRenderer().render(
+        report(run_timed("a", RunTime(device="cuda", forward_calls=1, forward_s=1.0)))
+    )
+    assert "time in this run, cuda" in forward_alone
+    assert "backward" not in forward_alone
+
+
+def test_times_of_runs_add() -> None:
+    one = RunTime(device="cpu", forward_calls=4, forward_s=0.25, backward_untimed=1)
+    other = RunTime(device="cuda", forward_calls=1, forward_s=0.5, backward_calls=2, backward_s=1.0, verified_calls=1)
+    both = RunTime(
+        device="cpu+cuda",
+        forward_calls=5,
+        forward_s=0.75,
+        backward_calls=2,
+        backward_s=1.0,
+        backward_untimed=1,
+        verified_calls=1,
+    )
+    assert one + other == other + one == both
+    assert (both + one).device == "cpu+cuda"
+    merged = report(run_timed("a", one)).merge(report(run_timed("a", None)), report(run_timed("a", other)))
+    assert merged.run_time == merged.layers[0].run_time == both
+    assert report(run_timed("a", None)).run_time is None

@@ -27,7 +27,7 @@ class FakeCuda:
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         names = ("synchronize", "reset_peak_memory_stats", "memory_allocated", "max_memory_allocated")
-        for name in (*names, "get_device_name", "Event"):
+        for name in (*names, "get_device_name", "current_stream", "Event"):
             monkeypatch.setattr(torch.cuda, name, getattr(self, name))
 
     def synchronize(self, device: Any) -> None:
@@ -45,6 +45,9 @@ class FakeCuda:
         self.log.append(("peak", device))
         return self.peak
 
+    def current_stream(self, device: Any) -> str:
+        return f"stream of {device}"
+
     def get_device_name(self, device: Any) -> str:
         return f"GPU of {device}"
 
@@ -60,7 +63,9 @@ class FakeCuda:
         fake = self
 
         class Event:
-            def record(self) -> None:
+            def record(self, stream: Any) -> None:
+                # Of this device: the process may have another one as its current.
+                assert stream == f"stream of {CUDA}"
                 self.at = fake.now
 
             def elapsed_time(self, end: Any) -> float:

@@ -89,6 +89,23 @@ def test_what_did_not_run_does_not_count() -> None:
     assert tracker.report.layers[0].tally.calls == 5
 
 
+class GivesNothing(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> None:
+        return None
+
+
+def test_an_output_that_gets_no_gradient_at_all() -> None:
+    module = nn.GRU(3, 4)
+    with rnncost.CostTracker(module, backward=True) as tracker:
+        GivesNothing.apply(module(padded_batch(LENGTHS, 3))[0]).sum().backward()
+    assert calls(tracker.report) == 0
+
+
 def test_a_repeated_backward_counts_again() -> None:
     module = nn.GRU(3, 4)
     with rnncost.CostTracker(module, backward=True) as tracker:

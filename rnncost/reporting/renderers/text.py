@@ -17,7 +17,7 @@ from rnncost.reporting.costs import Costs
 from rnncost.reporting.layer import LayerCost
 from rnncost.reporting.notes import notes
 from rnncost.reporting.report import CostReport
-from rnncost.reporting.timing import VERDICT_ROUNDS, LayoutTiming, TimingConditions, advice, realised_savings
+from rnncost.reporting.timing import VERDICT_ROUNDS, LayoutTiming, RunTime, TimingConditions, advice, realised_savings
 from rnncost.units import format_bytes, format_count, format_fraction, format_seconds, printable
 
 WIDTH = 80
@@ -72,6 +72,8 @@ def _report(report: CostReport) -> RenderableType:
     parts: list[RenderableType] = [Text(_headline(report), style="bold")]
     if report.layers:
         parts += [_layer_table(report), Text(), _totals_table(report), Text()]
+    if report.run_time is not None:
+        parts += [_run_time_table(report.layers, report.run_time), Text()]
     for layer in report.layers:
         if layer.timings and layer.conditions is not None:
             parts += [*_timing(layer, layer.conditions), Text()]
@@ -148,6 +150,32 @@ def _exact(number: int) -> str:
     """All digits, where they fit a quarter of the line."""
     full = f"{number:,}"
     return full if len(full) <= 14 else format_count(number)
+
+
+def _run_time_table(layers: tuple[LayerCost, ...], total: RunTime) -> Table:
+    backward = bool(total.backward_calls or total.backward_untimed)
+    table = _table()
+    table.add_column(f"time in this run, {total.device}", ratio=1, overflow="fold")
+    for heading in ("calls", "forward", "a call", *(("calls", "backward", "a call", "total") if backward else ())):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for layer in layers:
+        if layer.run_time is not None:
+            table.add_row(Text(printable(layer.name)), *_run_time_cells(layer.run_time, backward=backward))
+    table.add_row("total", *_run_time_cells(total, backward=backward))
+    return table
+
+
+def _run_time_cells(time: RunTime, *, backward: bool) -> list[str]:
+    forward = _calls_and_seconds(time.forward_calls, time.forward_s)
+    if not backward:
+        return forward
+    return [*forward, *_calls_and_seconds(time.backward_calls, time.backward_s), format_seconds(time.total_s)]
+
+
+def _calls_and_seconds(calls: int, seconds: float) -> list[str]:
+    if not calls:
+        return ["0", _UNKNOWN, _UNKNOWN]
+    return [format_count(calls), format_seconds(seconds), format_seconds(seconds / calls)]
 
 
 def _timing(layer: LayerCost, conditions: TimingConditions) -> list[RenderableType]:
