@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import shlex
 import sys
 from typing import Any
 
@@ -18,6 +19,8 @@ _COMMANDS = {
     "show": "Draw a saved report again.",
     "merge": "Sum saved reports into one.",
 }
+# Where a command finds, in its context, the line that it was called by.
+COMMAND_LINE = "rnncost.command_line"
 EXIT_MISSED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130  # as a shell reports SIGINT
@@ -36,6 +39,10 @@ class _Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[COMMAND_LINE] = shlex.join(["rnncost", *args])
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

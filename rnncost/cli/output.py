@@ -42,9 +42,7 @@ def output_options(function: Command) -> Command:
     )(function)
 
 
-def write_report(
-    report: CostReport, *, paths: tuple[Path, ...], format_name: str, chart: str | None = None
-) -> None:
+def write_report(report: CostReport, *, paths: tuple[Path, ...], format_name: str, chart: str | None = None) -> None:
     """Writes the files first, so that a closed pipe cannot lose them, then prints the report.
 
     Raises:

@@ -14,6 +14,7 @@ from typing import Any
 import click
 import msgspec
 
+from rnncost.cli.main import COMMAND_LINE
 from rnncost.cli.output import output_options, write_report
 from rnncost.cli.progress import counted, time_bar
 from rnncost.counting.lengths import parse_lengths
@@ -140,6 +141,7 @@ def command(
             )
         if profile:
             report = _profile(model, report, device=device, backward=backward, budget_s=budget)
+    report = msgspec.structs.replace(report, commands=(click.get_current_context().meta[COMMAND_LINE],))
     write_report(report, paths=paths, format_name=format_name, chart=chart)
     _hold_to_limits(report, max_wasted=max_wasted, min_saved=min_saved, max_macs=max_macs)
 

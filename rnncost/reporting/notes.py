@@ -10,6 +10,8 @@ from rnncost.reporting.layer import LayerCost
 from rnncost.reporting.report import CostReport
 from rnncost.units import format_count, format_fraction, printable
 
+_SHOWN_NAMES = 8
+
 
 def notes(report: CostReport) -> tuple[str, ...]:
     """The notes of a report, the most important first."""
@@ -111,4 +113,5 @@ def _of(number: int, noun: str) -> str:
 
 
 def _names(layers: list[LayerCost]) -> str:
-    return ", ".join(printable(layer.name) for layer in layers)
+    shown = ", ".join(printable(layer.name) for layer in layers[:_SHOWN_NAMES])
+    return shown if len(layers) <= _SHOWN_NAMES else f"{shown} and {len(layers) - _SHOWN_NAMES:,} more"

@@ -32,6 +32,7 @@ class CostReport(CostView, frozen=True, kw_only=True):
         contaminations: what padding does to results, where that was checked.
         whole_models: what part of the whole model is recurrent, where that was measured.
         versions: releases that took part, by package; more than one where reports were merged.
+        commands: the command lines that made the report, where it was made by one.
         schema_version: version of the saved form.
     """
 
@@ -41,6 +42,7 @@ class CostReport(CostView, frozen=True, kw_only=True):
     contaminations: tuple[Contamination, ...] = ()
     whole_models: tuple[WholeModel, ...] = ()
     versions: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    commands: tuple[str, ...] = ()
     schema_version: int = SCHEMA_VERSION
 
     @property
@@ -144,6 +146,7 @@ def merge(*reports: CostReport) -> CostReport:
         whole_models=tuple(dict.fromkeys(each for report in reports for each in report.whole_models)),
         contaminations=tuple(dict.fromkeys(each for report in reports for each in report.contaminations)),
         versions=functools.reduce(_merge_versions, (report.versions for report in reports)),
+        commands=tuple(dict.fromkeys(command for report in reports for command in report.commands)),
     )
 
 

@@ -8,13 +8,12 @@ from typing import Any
 import altair as alt
 
 from rnncost.reporting.occupancy import occupancy as occupancy_of
-from rnncost.reporting.renderers.charts.theme import REAL, WASTED, WIDTH
+from rnncost.reporting.renderers.charts.theme import REAL, SAVED, WASTED, WIDTH
 from rnncost.reporting.report import CostReport
 from rnncost.reporting.seen import SeenBatch, known_batches, real_share, typical_batch, worst_batch
-from rnncost.units import format_fraction
+from rnncost.units import format_fraction, printable
 
 _ROWS, _COLUMNS, _BINS = 48, 60, 40
-_CELLS = ("real steps", "filler")
 
 
 def occupancy(report: CostReport) -> Any:
@@ -57,6 +56,7 @@ def lengths(report: CostReport) -> Any:
         {
             "from": bin_number * width + 0.5,
             "to": (bin_number + 1) * width + 0.5,
+            "none": 0,
             "sequences": number,
             "steps": _range(bin_number * width + 1, min(longest, (bin_number + 1) * width)),
         }
@@ -69,6 +69,7 @@ def lengths(report: CostReport) -> Any:
             x=alt.X("from:Q", title="steps of a sequence", axis=alt.Axis(format="d", tickMinStep=1, grid=False)),
             x2="to:Q",
             y=alt.Y("sequences:Q", title="sequences", axis=alt.Axis(tickMinStep=1, format="~s")),
+            y2="none:Q",
             tooltip=[alt.Tooltip("steps:N", title="steps"), alt.Tooltip("sequences:Q", title="sequences", format=",")],
         )
         .properties(width=WIDTH, height=180, description="Histogram of the lengths of sequences.")
@@ -95,10 +96,11 @@ def _picture(batch: SeenBatch, title: str) -> Any:
                     "sequences": _range(top + 1, bottom),
                 }
             )
-    heading = (
-        f"{title}: {sequences:,} sequences, {width:,} steps, {format_fraction(real_share(batch.shape))} real "
-        f"({'packed' if batch.shape.packed else 'padded'})"
-    )
+    run = "packed, filler left out" if batch.shape.packed else "padded, filler computed"
+    heading = [
+        f"{title}: {sequences:,} sequences, {width:,} steps, {format_fraction(real_share(batch.shape))} real",
+        f"{printable(batch.layer.name)}, {run}",
+    ]
     return (
         alt.Chart(alt.InlineData(values), title=heading)
         .mark_rect()
@@ -114,7 +116,7 @@ def _picture(batch: SeenBatch, title: str) -> Any:
             y2="bottom:Q",
             color=alt.Color(
                 "real:Q",
-                scale=alt.Scale(domain=[0, 1], range=[WASTED, REAL]),
+                scale=alt.Scale(domain=[0, 1], range=[_filler_color(batch), REAL]),
                 legend=alt.Legend(title="real part of the cells", format="%", values=[0, 0.5, 1], gradientLength=120),
             ),
             tooltip=[
@@ -129,6 +131,11 @@ def _picture(batch: SeenBatch, title: str) -> Any:
             description=f"Cells of {title} that are real and that are filler.",
         )
     )
+
+
+def _filler_color(batch: SeenBatch) -> str:
+    # A packed run leaves the filler out, a padded one computes it.
+    return SAVED if batch.shape.packed else WASTED
 
 
 def _runs(filled: Any) -> Any:

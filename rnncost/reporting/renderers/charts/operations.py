@@ -23,14 +23,11 @@ _PARTS = {
 
 
 def operations(report: CostReport) -> Any:
-    """A bar a layer, those of most work first; beyond the first 25 all others are one bar."""
+    """A bar for each of the 25 layers of most work."""
     ran = sorted((layer for layer in report.layers if layer.calls), key=lambda layer: -layer.padded.mults)
-    shown, rest = ran[:SHOWN_LAYERS], ran[SHOWN_LAYERS:]
+    shown = ran[:SHOWN_LAYERS]
     names = distinct_names(shown)
     values = [part for name, layer in zip(names, shown, strict=True) for part in _parts(name, layer.costs)]
-    if rest:
-        names.append(f"{len(rest):,} more layers")
-        values += _parts(names[-1], sum((layer.costs for layer in rest), start=Costs()))
     if not values:
         return None
     there = [part for part in _PARTS if any(value["part"] == part for value in values)]
@@ -38,7 +35,7 @@ def operations(report: CostReport) -> Any:
         alt.Chart(alt.InlineData(values))
         .mark_bar()
         .encode(
-            x=alt.X("mults:Q", title="multiplications", axis=alt.Axis(format="~s")),
+            x=alt.X("mults:Q", title="multiplications", axis=alt.Axis(format="~s", tickCount=6)),
             y=alt.Y("layer:N", title=None, sort=names),
             color=alt.Color(
                 "part:N", title=None, scale=alt.Scale(domain=there, range=[_PARTS[part] for part in there]), sort=there
@@ -68,7 +65,7 @@ def distinct_names(layers: Sequence[LayerCost]) -> list[str]:
 
 
 def _parts(name: str, costs: Costs) -> list[dict[str, Any]]:
-    found = [
+    return [
         {
             "layer": name,
             "part": part,
@@ -80,7 +77,6 @@ def _parts(name: str, costs: Costs) -> list[dict[str, Any]]:
         for order, (part, mults) in enumerate(_sizes(costs))
         if mults
     ]
-    return found
 
 
 def _sizes(costs: Costs) -> Iterator[tuple[str, int]]:

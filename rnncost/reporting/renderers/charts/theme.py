@@ -11,7 +11,12 @@ _CONFIG: dict[str, Any] = {
     "font": _FONT,
     "view": {"stroke": None},
     "axis": {"gridColor": "#88888833", "domainColor": "#88888888", "tickColor": "#88888888", "labelLimit": 260},
-    "legend": {"orient": "top", "labelLimit": 400},
+    "legend": {
+        "orient": "top",
+        "labelLimit": 400,
+        "symbolBaseFillColor": "#888888",
+        "symbolBaseStrokeColor": "#888888",
+    },
     "title": {"anchor": "start", "fontWeight": "normal", "fontSize": 13},
 }
 

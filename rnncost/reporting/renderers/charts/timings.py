@@ -27,20 +27,23 @@ def timed_layers(report: CostReport) -> list[LayerCost]:
 def savings(report: CostReport) -> Any:
     """A point a layer and layout: above the line saved operations became more time saved, below less."""
     layers = timed_layers(report)[:SHOWN_LAYERS]
-    values = [value for name, layer in zip(distinct_names(layers), layers, strict=True) for value in _saved(name, layer)]
+    named = zip(distinct_names(layers), layers, strict=True)
+    values = [value for name, layer in named for value in _saved(name, layer)]
     if not values:
         return None
     ends = [min(0.0, *(value["operations"] for value in values)), max(value["operations"] for value in values)]
     line = [{"operations": each, "time": each} for each in (min(ends), max(0.1, *ends))]
-    diagonal = alt.Chart(alt.InlineData(line)).mark_line(color="#888888", strokeDash=[4, 4]).encode(
-        x="operations:Q", y="time:Q"
+    diagonal = (
+        alt.Chart(alt.InlineData(line))
+        .mark_line(color="#888888", strokeDash=[4, 4])
+        .encode(x="operations:Q", y="time:Q")
     )
     points = (
         alt.Chart(alt.InlineData(values))
         .mark_point(filled=True, size=80, opacity=0.85)
         .encode(
-            x=alt.X("operations:Q", title="operations saved of padded", axis=alt.Axis(format="%")),
-            y=alt.Y("time:Q", title="time saved of padded", axis=alt.Axis(format="%")),
+            x=alt.X("operations:Q", title="operations saved of padded", axis=alt.Axis(format="%", tickCount=8)),
+            y=alt.Y("time:Q", title="time saved of padded", axis=alt.Axis(format="%", tickCount=8)),
             color=_verdict_color(),
             shape=alt.Shape("layout:N", title=None),
             tooltip=[alt.Tooltip(f"{name}:N", title=name) for name in ("layer", "layout", "verdict")]
@@ -77,8 +80,9 @@ def _layer_chart(name: str, layer: LayerCost) -> Any:
     ]
     y = alt.Y("layout:N", title=None, sort=order)
     base = alt.Chart(alt.InlineData(values))
+    x = alt.X("low:Q", title="time relative to padded", scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=8))
     intervals = base.mark_rule(strokeWidth=3, opacity=0.6).encode(
-        x=alt.X("low:Q", title="time relative to padded", scale=alt.Scale(zero=True)), x2="high:Q", y=y, color=_verdict_color(), tooltip=tooltip
+        x=x, x2="high:Q", y=y, color=_verdict_color(), tooltip=tooltip
     )
     points = base.mark_point(filled=True, size=90, opacity=1).encode(
         x="median:Q", y=y, color=_verdict_color(), tooltip=tooltip
@@ -94,8 +98,7 @@ def _layer_chart(name: str, layer: LayerCost) -> Any:
 
 def _layout(layer: LayerCost, number: int) -> dict[str, Any]:
     timing = layer.timings[number]
-    best = ("packed+packing", "packed") if layer.best_layout == "packed" else (layer.best_layout,)
-    mark = " ★" if timing.layout == next((name for name in best if name in {t.layout for t in layer.timings}), "") else ""
+    mark = " ★" if timing.layout == recommended(layer) else "" if timing.exact else " (results differ)"
     return {
         "layout": timing.layout + mark,
         "median": timing.ratio_to_padded,
@@ -109,6 +112,12 @@ def _layout(layer: LayerCost, number: int) -> dict[str, Any]:
         "backward": "not timed" if timing.backward_s is None else format_seconds(timing.backward_s),
         "results": "those of a packed run" if timing.exact else "differ from a packed run",
     }
+
+
+def recommended(layer: LayerCost) -> str | None:
+    """The timed layout that the best one stands for: packing is paid for where that was timed."""
+    names = {timing.layout for timing in layer.timings}
+    return "packed+packing" if layer.best_layout == "packed" and "packed+packing" in names else layer.best_layout
 
 
 def _saved(name: str, layer: LayerCost) -> list[dict[str, Any]]:
