@@ -1,17 +1,20 @@
 from __future__ import annotations
 
 import re
+from html.parser import HTMLParser
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from rnncost.counting import OpCount
 from rnncost.counting.spec import CustomSpec
 from rnncost.reporting import CostReport, LayerCost, Uncounted
 from rnncost.reporting.renderers.markdown import MarkdownRenderer
 from rnncost.reporting.verification import Verification
+from rnncost.units import printable
 from tests.reporting.reports import GRU, SCRIPTED, packed_layer, padded_layer, report
 from tests.reporting.test_text import CONDITIONS, timing
 
@@ -133,10 +136,39 @@ def test_hostile_titles_and_reasons_are_shown_as_text() -> None:
     assert "- `@you` (`<i>`): see &#91;this&#93;(javascript:x) &#96;now&#96; www.\u200bx.y\n" in text
 
 
-@given(st.text(max_size=40))
-def test_no_name_breaks_the_table(name: str) -> None:
-    rows = table(rendered(packed_layer(name, [5, 2])))
-    assert [len(cells(row)) for row in rows] == [7, 7, 7, 7]
+class Cells(HTMLParser):
+    """The text of each cell of a page, and all tags."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.cells: list[str] = []
+        self.tags: set[str] = set()
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.tags.add(tag)
+        if tag in ("td", "th"):
+            self.cells.append("")
+
+    def handle_data(self, data: str) -> None:
+        if self.cells:
+            self.cells[-1] += data
+
+
+hostile = st.text(st.sampled_from("ab `|\\*_<>[]()!&;#@~$.:/-\n"), max_size=30)
+
+
+@given(hostile | st.text(max_size=5))
+def test_a_parser_of_markdown_shows_names_as_they_are(name: str) -> None:
+    # rich brings the parser along.
+    layer = msgspec.structs.replace(
+        packed_layer(name, [5, 2]), spec=CustomSpec(title=name, row=OpCount(matmul_mults=1))
+    )
+    page = Cells(MarkdownIt("commonmark").enable("table").render("\n".join(table(rendered(layer)))))
+    assert len(page.cells) == 3 * 7
+    shown = [cell.replace("\u200b", "").strip() for cell in page.cells[7:9]]
+    assert shown == [printable(name).strip() if name else "(no name)", printable(name).strip()]
+    assert page.tags <= {"table", "thead", "tbody", "tr", "th", "td", "code", "strong"}
 
 
 def test_a_thousand_layers_stay_below_the_limit_of_a_comment() -> None:
