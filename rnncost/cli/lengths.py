@@ -9,6 +9,7 @@ import click
 
 from rnncost.counting.lengths import parse_lengths
 from rnncost.errors import LengthsError
+from rnncost.reporting.renderers.glyphs import can_show
 from rnncost.reporting.renderers.lengths import LengthsRenderer
 
 _LENGTHS = "0123456789+-, \t\r\n"
@@ -24,7 +25,7 @@ def command(lengths: str) -> None:
     batch, and what a dot product along each sequence costs packed and padded.
     """
     encoding = getattr(sys.stdout, "encoding", None) or "ascii"
-    renderer = LengthsRenderer(ascii_only=not _can_show("█·", encoding))
+    renderer = LengthsRenderer(ascii_only=not can_show("█·", encoding))
     click.echo(renderer.render(read_lengths(lengths)), nl=False)
 
 
@@ -55,11 +56,3 @@ def _is_there(path: str) -> bool:
 
 def _short(text: str) -> str:
     return text if len(text) <= 200 else f"{text[:197]}..."
-
-
-def _can_show(characters: str, encoding: str) -> bool:
-    try:
-        characters.encode(encoding)
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter
+from collections.abc import Iterator
 from fractions import Fraction
 
 import msgspec
@@ -32,20 +31,34 @@ def occupancy(shape: BatchShape, *, max_rows: int, max_columns: int) -> Occupanc
     width = shape.padded_steps
     per_column = max(1, -(-width // max_columns))
     per_row = max(1, -(-shape.sequences // max_rows))
-    lengths = itertools.chain.from_iterable([length] * number for length, number in shape.length_counts or ())
-    blocks = [list(block) for block in iter(lambda: tuple(itertools.islice(lengths, per_row)), ())]
+    blocks = list(_blocks(shape.length_counts or (), per_row))
     starts = range(0, width, per_column)
     return Occupancy(
         steps_per_column=per_column,
         sequences_per_row=per_row,
-        lengths=tuple(block[0] for block in blocks),
+        lengths=tuple(max(block) for block in blocks),
         filled=tuple(
-            tuple(_filled(Counter(block), start, min(start + per_column, width)) for start in starts)
-            for block in blocks
+            tuple(_filled(block, start, min(start + per_column, width)) for start in starts) for block in blocks
         ),
     )
 
 
-def _filled(lengths: Counter[int], start: int, stop: int) -> Fraction:
+def _blocks(length_counts: tuple[tuple[int, int], ...], size: int) -> Iterator[dict[int, int]]:
+    """Groups of so many sequences, as length: number. Counted, not listed: a batch may be of any size."""
+    block: dict[int, int] = {}
+    room = size
+    for length, number in length_counts:
+        while number:
+            taken = min(number, room)
+            block[length] = block.get(length, 0) + taken
+            number, room = number - taken, room - taken
+            if not room:
+                yield block
+                block, room = {}, size
+    if block:
+        yield block
+
+
+def _filled(lengths: dict[int, int], start: int, stop: int) -> Fraction:
     real = sum(max(0, min(length, stop) - start) * number for length, number in lengths.items())
-    return Fraction(real, (stop - start) * lengths.total())
+    return Fraction(real, (stop - start) * sum(lengths.values()))

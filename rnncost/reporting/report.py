@@ -104,7 +104,7 @@ class CostReport(CostView, frozen=True, kw_only=True):
         return load_report(path)
 
     def print(self, file: TextIO | None = None) -> None:
-        """Prints the terminal table to ``file``, by default standard output."""
+        """Prints the terminal report to ``file``, by default standard output, as wide as that terminal is."""
         from rnncost.reporting.renderers.text import print_report
 
         print_report(self, file)

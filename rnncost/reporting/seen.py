@@ -22,12 +22,11 @@ class SeenBatch(msgspec.Struct, frozen=True, kw_only=True):
     layer: LayerCost
     shape: BatchShape
 
-
-def real_share(shape: BatchShape) -> Fraction:
-    """Real cells as a part of the rectangle; 1 for a batch without any cell."""
-    cells = shape.sequences * shape.padded_steps
-    real = sum(length * number for length, number in shape.length_counts or ())
-    return Fraction(real, cells) if cells else Fraction(1)
+    @property
+    def real_share(self) -> Fraction:
+        """Real cells as a part of the rectangle; 1 for a batch without any cell."""
+        padded = self.shape.padded_rows
+        return Fraction(self.shape.packed_rows or 0, padded) if padded else Fraction(1)
 
 
 def known_batches(report: CostReport) -> list[SeenBatch]:
@@ -54,4 +53,4 @@ def worst_batch(report: CostReport) -> SeenBatch | None:
 
 
 def _share(batch: SeenBatch) -> Fraction:
-    return real_share(batch.shape)
+    return batch.real_share

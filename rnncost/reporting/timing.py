@@ -128,6 +128,12 @@ def realised_savings(timing: LayoutTiming, conditions: TimingConditions) -> tupl
     return 1 - timing.rows / conditions.padded_rows, 1 - timing.ratio_to_padded
 
 
+def recommended(timings: tuple[LayoutTiming, ...], best: str | None) -> LayoutTiming | None:
+    """The timing that stands for the best layout: of ``packed``, the one that pays for its packing."""
+    order = ("packed+packing", "packed") if best == "packed" else (best,)
+    return next((each for layout in order for each in timings if each.layout == layout), None)
+
+
 def advice(timings: tuple[LayoutTiming, ...], conditions: TimingConditions, best: str | None) -> str:
     """What a person needs to know of a layer's timing, from its figures alone."""
     parts = []
@@ -137,9 +143,7 @@ def advice(timings: tuple[LayoutTiming, ...], conditions: TimingConditions, best
         parts.append(f"packed runs {format_fraction(saved)} fewer multiplications than padded and {_speed(packed)}")
         if packed.verdict == "slower" and conditions.kernels["padded"] != conditions.kernels["packed"]:
             parts[-1] += f": its path is {conditions.kernels['packed']}, not {conditions.kernels['padded']}"
-    chosen = next((each for each in timings if each.layout == best), None)
-    if best == "packed":
-        chosen = next((each for each in timings if each.layout == "packed+packing"), packed)
+    chosen = recommended(timings, best)
     if chosen is None:
         parts.append("no exact layout was timed")
     else:

@@ -8,6 +8,7 @@ import msgspec
 
 from rnncost.reporting.layer import LayerCost
 from rnncost.reporting.report import CostReport
+from rnncost.reporting.timing import recommended
 from rnncost.units import format_count, format_fraction
 
 
@@ -34,13 +35,11 @@ def time_ratio(report: CostReport, layout: str) -> TimeRatio | None:
     """The time ratio of ``packed`` or ``recommended``; ``None`` where no layer was timed in it."""
     pairs = []
     for layer in report.layers:
-        by_name = {timing.layout: timing for timing in layer.timings}
         wanted = layer.best_layout if layout == "recommended" else layout
-        chosen = by_name.get(wanted or "")
-        if wanted == "packed":
-            chosen = by_name.get("packed+packing", chosen)
-        if chosen is not None and "padded" in by_name:
-            pairs.append((chosen, by_name["padded"]))
+        chosen = recommended(layer.timings, wanted)
+        padded = next((timing for timing in layer.timings if timing.layout == "padded"), None)
+        if chosen is not None and padded is not None:
+            pairs.append((chosen, padded))
     if not pairs:
         return None
     if len(pairs) == 1:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from tests.reporting.reports import packed_layer, report
 
 
 @pytest.mark.parametrize(
@@ -23,6 +26,19 @@ import pytest
 )
 def test_no_torch_is_loaded(statement: str) -> None:
     code = f"{statement}\nimport sys\nassert 'torch' not in sys.modules and 'numpy' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("form", "loaded"), [("text", {"rich"}), ("json", set()), ("csv", set()), ("markdown", set())])
+def test_show_loads_only_what_a_form_needs(tmp_path: Path, form: str, loaded: set[str]) -> None:
+    saved = tmp_path / "report.json"
+    report(packed_layer("rnn", [5, 2])).save(saved)
+    code = (
+        "import sys\nfrom rnncost.cli.main import main\n"
+        f"main(['show', {str(saved)!r}, '--format', {form!r}], standalone_mode=False)\n"
+        f"assert {{'torch', 'numpy', 'jinja2', 'rich'}} & set(sys.modules) == {loaded!r}"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

@@ -6,6 +6,7 @@ import functools
 
 from rnncost._version import __version__
 from rnncost.reporting.renderers import page
+from rnncost.reporting.renderers.digest import doubts
 from rnncost.reporting.renderers.templates import environment
 from rnncost.reporting.report import CostReport
 from rnncost.reporting.verdict import verdict
@@ -22,7 +23,7 @@ class HtmlRenderer:
             .get_template("report.html")
             .render(
                 version=__version__,
-                partial=report.partial,
+                doubts=doubts(report).removesuffix(": "),
                 verdict=verdict(report),
                 figures=page.figures(report),
                 sections=sections,

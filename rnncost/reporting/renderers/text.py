@@ -1,4 +1,4 @@
-"""The terminal table: the totals line, a row a layer, the exact totals, then notes."""
+"""The terminal report: the totals line, a row a layer, pictures, the exact totals, then notes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 import textwrap
 from typing import TextIO
 
+import msgspec
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
@@ -16,11 +17,16 @@ from rnncost.counting.opcount import OpCount
 from rnncost.reporting.costs import Costs
 from rnncost.reporting.layer import LayerCost
 from rnncost.reporting.notes import notes
+from rnncost.reporting.renderers.glyphs import ASCII, BLOCKS, Glyphs, can_show
+from rnncost.reporting.renderers.terminal import pictures
 from rnncost.reporting.report import CostReport
 from rnncost.reporting.timing import VERDICT_ROUNDS, LayoutTiming, RunTime, TimingConditions, advice, realised_savings
 from rnncost.units import format_bytes, format_count, format_fraction, format_seconds, printable
 
 WIDTH = 80
+NARROWEST = 32
+# Below this a row a layer no longer fits, and its figures are stacked.
+_STACKED = 56
 _UNKNOWN = "?"
 _SOURCES = {"module": "", "subclass": ", subclass", "reader": ", by reader", "kernel": "", "estimate": ""}
 
@@ -29,33 +35,38 @@ class TextRenderer:
     """Draws a report as plain text.
 
     Args:
-        width: columns; 80 by default, and never fewer.
+        width: columns; below 80 fewer figures are shown, and below 32 lines do not get narrower.
+        ascii_only: draw pictures in ASCII instead of block characters.
     """
 
-    def __init__(self, *, width: int = WIDTH) -> None:
-        self._width = max(width, WIDTH)
+    def __init__(self, *, width: int = WIDTH, ascii_only: bool = False) -> None:
+        self._width = max(width, NARROWEST)
+        self._glyphs = ASCII if ascii_only else BLOCKS
 
     def render(self, report: CostReport) -> str:
         """The report as text without colour."""
         stream = io.StringIO()
         console = Console(file=stream, width=self._width, color_system=None, force_terminal=False)
-        console.print(_report(report))
+        console.print(_report(report, self._width, self._glyphs))
         return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
 
 
 def print_report(report: CostReport, file: TextIO | None = None) -> None:
-    """Prints the table: in colour on a terminal, as plain text of 80 columns elsewhere.
+    """Prints the report: on a terminal in colour and as wide as it is, elsewhere as plain text of 80 columns.
 
-    A stream that cannot show a character gets its escape instead.
+    The environment variable ``NO_COLOR`` turns colours off. A stream that cannot show a character
+    gets ASCII pictures, and the escape of what else it lacks.
     """
     stream = sys.stdout if file is None else file
     console = Console(file=stream)
     encoding = getattr(stream, "encoding", None) or "utf-8"
+    width = max(console.width, NARROWEST) if console.is_terminal else WIDTH
     if console.is_terminal and encoding.lower().replace("-", "") == "utf8":
-        console.width = max(console.width, WIDTH)
-        console.print(_report(report))
+        console.width = width
+        console.print(_report(report, width, BLOCKS))
     else:
-        stream.write(fit_encoding(TextRenderer().render(report), encoding))
+        ascii_only = not can_show("".join(msgspec.structs.astuple(BLOCKS)), encoding)
+        stream.write(fit_encoding(TextRenderer(width=width, ascii_only=ascii_only).render(report), encoding))
 
 
 def fit_encoding(text: str, encoding: str) -> str:
@@ -68,19 +79,22 @@ def fit_encoding(text: str, encoding: str) -> str:
         return plain.encode("ascii", "backslashreplace").decode("ascii")
 
 
-def _report(report: CostReport) -> RenderableType:
+def _report(report: CostReport, width: int, glyphs: Glyphs) -> RenderableType:
+    wrapped = min(width, WIDTH)
     parts: list[RenderableType] = [Text(_headline(report), style="bold")]
     if report.layers:
-        parts += [_layer_table(report), Text(), _totals_table(report), Text()]
+        parts += [_stacked_layers(report, width)] if width < _STACKED else [_layer_table(report, width), Text()]
+        parts += [*pictures(report, width=width, glyphs=glyphs), _totals_table(report, width), Text()]
     if report.run_time is not None:
         parts += [_run_time_table(report.layers, report.run_time), Text()]
     for layer in report.layers:
         if layer.timings and layer.conditions is not None:
-            parts += [*_timing(layer, layer.conditions), Text()]
+            parts += [*_timing(layer, layer.conditions, width), Text()]
     for note in notes(report):
-        parts.append(Text(textwrap.fill(f"* {note}", WIDTH, subsequent_indent="  ", break_long_words=True)))
+        parts.append(Text(textwrap.fill(f"* {note}", wrapped, subsequent_indent="  ", break_long_words=True)))
     for contamination in report.contaminations:
-        parts += [Text(), Text(str(contamination))]
+        lines = str(contamination).splitlines()
+        parts += [Text(), *(Text(textwrap.fill(line, wrapped, subsequent_indent="    ")) for line in lines)]
     return Group(*parts)
 
 
@@ -95,10 +109,10 @@ def _headline(report: CostReport) -> str:
     )
 
 
-def _layer_table(report: CostReport) -> Table:
+def _layer_table(report: CostReport, width: int) -> Table:
     table = _table()
     table.add_column("layer", ratio=1, overflow="fold")
-    for heading in (
+    headings = (
         "calls",
         "rows\nexec.",
         "rows\npadded",
@@ -107,11 +121,33 @@ def _layer_table(report: CostReport) -> Table:
         "adds\nexec.",
         "saved\nmults",
         "wasted\nmults",
-    ):
-        table.add_column(heading, justify="right", no_wrap=True)
+    )
+    shown = range(len(headings)) if width >= WIDTH else (1, 4, 6, 7)
+    for index in shown:
+        table.add_column(headings[index], justify="right", no_wrap=True)
     for layer in report.layers:
-        table.add_row(Text(f"{printable(layer.name)}\n{layer.spec}{_SOURCES[layer.source]}"), *_layer_cells(layer))
+        cells = _layer_cells(layer)
+        table.add_row(Text(_label(layer)), *(cells[index] for index in shown))
     return table
+
+
+def _stacked_layers(report: CostReport, width: int) -> Text:
+    """The figures of each layer under its name, for terminals too narrow for a table."""
+    lines = []
+    for layer in report.layers:
+        calls, rows, padded_rows, macs, mults, adds, saved, wasted = _layer_cells(layer)
+        figures = (
+            f"{rows} of {padded_rows} padded rows in {calls} {'call' if calls == '1' else 'calls'}",
+            f"{macs} MACs, {mults} mults, {adds} adds",
+            f"mults: {saved} saved, {wasted} wasted",
+        )
+        lines += ["", _label(layer)]
+        lines += [textwrap.fill(each, width, initial_indent="  ", subsequent_indent="    ") for each in figures]
+    return Text("\n".join([*lines, ""]), overflow="fold")
+
+
+def _label(layer: LayerCost) -> str:
+    return f"{printable(layer.name)}\n{printable(str(layer.spec))}{_SOURCES[layer.source]}"
 
 
 def _layer_cells(layer: LayerCost) -> list[str]:
@@ -122,34 +158,37 @@ def _layer_cells(layer: LayerCost) -> list[str]:
     return [*map(format_count, counts), format_fraction(costs.saved_fraction), wasted]
 
 
-def _totals_table(report: CostReport) -> Table:
+def _totals_table(report: CostReport, width: int) -> Table:
     table = _table()
     table.add_column("operations (partial)" if report.partial else "operations", no_wrap=True, min_width=20)
-    for heading in ("MACs", "mults", "adds", "activations"):
+    # The first column is 20 wide, a short number with its gap 9, and the last heading 12.
+    headings = ("MACs", "mults", "adds", "activations")[: 4 if width >= 70 else min(3, (width - 20) // 9)]
+    for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True, ratio=1)
+    digits = 14 if width >= WIDTH else 7
     if report.backward.executed == OpCount():
-        _add_totals(table, "", report.costs)
+        _add_totals(table, "", report.costs, digits)
     else:
         for prefix, costs in (("forward ", report.forward), ("backward ", report.backward), ("total ", report.costs)):
-            _add_totals(table, prefix, costs)
+            _add_totals(table, prefix, costs, digits)
     return table
 
 
-def _add_totals(table: Table, prefix: str, costs: Costs) -> None:
+def _add_totals(table: Table, prefix: str, costs: Costs, digits: int) -> None:
     for name in ("executed", "padded", "packed", "saved", "wasted"):
-        table.add_row(prefix + name, *_total_cells(getattr(costs, name)))
+        table.add_row(prefix + name, *_total_cells(getattr(costs, name), digits)[: len(table.columns) - 1])
 
 
-def _total_cells(count: OpCount | None) -> list[str]:
+def _total_cells(count: OpCount | None, digits: int) -> list[str]:
     if count is None:
         return [_UNKNOWN] * 4
-    return [_exact(number) for number in (count.macs, count.mults, count.adds, count.activations)]
+    return [_exact(number, digits) for number in (count.macs, count.mults, count.adds, count.activations)]
 
 
-def _exact(number: int) -> str:
-    """All digits, where they fit a quarter of the line."""
+def _exact(number: int, digits: int) -> str:
+    """All digits, where they fit their share of the line."""
     full = f"{number:,}"
-    return full if len(full) <= 14 else format_count(number)
+    return full if len(full) <= digits else format_count(number)
 
 
 def _run_time_table(layers: tuple[LayerCost, ...], total: RunTime) -> Table:
@@ -178,7 +217,7 @@ def _calls_and_seconds(calls: int, seconds: float) -> list[str]:
     return [format_count(calls), format_seconds(seconds), format_seconds(seconds / calls)]
 
 
-def _timing(layer: LayerCost, conditions: TimingConditions) -> list[RenderableType]:
+def _timing(layer: LayerCost, conditions: TimingConditions, width: int) -> list[RenderableType]:
     passes = "forward + backward" if conditions.backward else "forward"
     threads = "1 thread" if conditions.threads == 1 else f"{conditions.threads} threads"
     stopped = ""
@@ -192,15 +231,20 @@ def _timing(layer: LayerCost, conditions: TimingConditions) -> list[RenderableTy
         f"{conditions.rounds} interleaved rounds{stopped}"
     )
     table = _table()
-    table.add_column("layout", ratio=1, no_wrap=True)
-    for heading in ("ops\nsaved", "time\nsaved", "ratio to\npadded", "verdict", "total", "of it\nforward", "memory"):
+    table.add_column("layout", ratio=1, overflow="fold")
+    headings = ("ops\nsaved", "time\nsaved", "ratio to\npadded", "verdict", "total", "of it\nforward", "memory")
+    shown = slice(None) if width >= WIDTH else slice(4) if width >= _STACKED else slice(2, 4 if width >= 40 else 3)
+    for heading in headings[shown]:
         table.add_column(heading, justify="right", no_wrap=True)
     for each in layer.timings:
-        table.add_row(each.layout + ("" if each.exact else " *"), *_timing_cells(each, conditions))
-    lines: list[RenderableType] = [Text(textwrap.fill(title, WIDTH)), table]
+        # 80 columns are one too few for packed+packing on one line.
+        name = printable(each.layout) if width > WIDTH else printable(each.layout).replace("+", "\n+")
+        table.add_row(Text(name + ("" if each.exact else " *")), *_timing_cells(each, conditions)[shown])
+    lines: list[RenderableType] = [Text(textwrap.fill(title, min(width, WIDTH))), table]
     if not all(each.exact for each in layer.timings):
         lines.append(Text("* results differ from a packed run at real steps or in final states"))
-    lines.append(Text(textwrap.fill(advice(layer.timings, conditions, layer.best_layout), WIDTH), style="bold"))
+    advised = advice(layer.timings, conditions, layer.best_layout)
+    lines.append(Text(textwrap.fill(advised, min(width, WIDTH)), style="bold"))
     return lines
 
 

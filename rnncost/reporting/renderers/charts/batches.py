@@ -10,7 +10,7 @@ import altair as alt
 from rnncost.reporting.occupancy import occupancy as occupancy_of
 from rnncost.reporting.renderers.charts.theme import REAL, SAVED, WASTED, WIDTH
 from rnncost.reporting.report import CostReport
-from rnncost.reporting.seen import SeenBatch, known_batches, real_share, typical_batch, worst_batch
+from rnncost.reporting.seen import SeenBatch, known_batches, typical_batch, worst_batch
 from rnncost.units import format_fraction, printable
 
 _ROWS, _COLUMNS, _BINS = 48, 60, 40
@@ -98,7 +98,7 @@ def _picture(batch: SeenBatch, title: str) -> Any:
             )
     run = "packed, filler left out" if batch.shape.packed else "padded, filler computed"
     heading = [
-        f"{title}: {sequences:,} sequences, {width:,} steps, {format_fraction(real_share(batch.shape))} real",
+        f"{title}: {sequences:,} sequences, {width:,} steps, {format_fraction(batch.real_share)} real",
         f"{printable(batch.layer.name)}, {run}",
     ]
     return (

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
 
 from rnncost.reporting.costs import Costs
 from rnncost.reporting.layer import LayerCost
-from rnncost.reporting.renderers.charts.theme import REAL, ROW_HEIGHT, SAVED, UNKNOWN, WASTED, WIDTH
+from rnncost.reporting.renderers.bars import LEGEND, PARTS, BarParts
+from rnncost.reporting.renderers.charts.theme import EXTRA, REAL, ROW_HEIGHT, SAVED, UNKNOWN, WASTED, WIDTH
 from rnncost.reporting.report import CostReport
 from rnncost.units import format_fraction, printable
 
 SHOWN_LAYERS = 25
-_PARTS = {
-    "executed, on real steps": REAL,
-    "executed, real or filler: lengths unknown": UNKNOWN,
-    "executed, wasted on padding": WASTED,
-    "saved": SAVED,
-}
+_COLORS = {"useful": REAL, "wasted": WASTED, "unknown": UNKNOWN, "extra": EXTRA, "saved": SAVED}
 
 
 def operations(report: CostReport) -> Any:
@@ -30,7 +26,8 @@ def operations(report: CostReport) -> Any:
     values = [part for name, layer in zip(names, shown, strict=True) for part in _parts(name, layer.costs)]
     if not values:
         return None
-    there = [part for part in _PARTS if any(value["part"] == part for value in values)]
+    there = [part for part in PARTS if any(value["part"] == LEGEND[part] for value in values)]
+    drawn = [LEGEND[part] for part in there]
     return (
         alt.Chart(alt.InlineData(values))
         .mark_bar()
@@ -38,7 +35,7 @@ def operations(report: CostReport) -> Any:
             x=alt.X("mults:Q", title="multiplications", axis=alt.Axis(format="~s", tickCount=6)),
             y=alt.Y("layer:N", title=None, sort=names),
             color=alt.Color(
-                "part:N", title=None, scale=alt.Scale(domain=there, range=[_PARTS[part] for part in there]), sort=there
+                "part:N", title=None, scale=alt.Scale(domain=drawn, range=[_COLORS[part] for part in there]), sort=drawn
             ),
             order=alt.Order("order:Q"),
             tooltip=[
@@ -68,23 +65,12 @@ def _parts(name: str, costs: Costs) -> list[dict[str, Any]]:
     return [
         {
             "layer": name,
-            "part": part,
+            "part": LEGEND[part],
             "order": order,
             "mults": mults,
             "exact": f"{mults:,}",
             "share": format_fraction(mults / costs.padded.mults) if costs.padded.mults else "n/a",
         }
-        for order, (part, mults) in enumerate(_sizes(costs))
+        for order, (part, mults) in enumerate(zip(PARTS, BarParts.of(costs).mults, strict=True))
         if mults
     ]
-
-
-def _sizes(costs: Costs) -> Iterator[tuple[str, int]]:
-    real, unknown, wasted, saved = _PARTS
-    if costs.packed is None:
-        yield unknown, costs.executed.mults
-    else:
-        yield real, costs.packed.mults
-        yield wasted, costs.executed.mults - costs.packed.mults
-    # Negative where more ran than the rectangle would have: the bar then points to the left.
-    yield saved, costs.saved.mults

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-REAL, WASTED, SAVED, UNKNOWN = "#2a9d8f", "#e2714d", "#a9b4be", "#5b8fd1"
+REAL, WASTED, SAVED, UNKNOWN, EXTRA = "#2a9d8f", "#e2714d", "#a9b4be", "#5b8fd1", "#a35bc4"
 WIDTH, ROW_HEIGHT = 640, 22
 _FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
 _CONFIG: dict[str, Any] = {

@@ -11,7 +11,7 @@ from rnncost.reporting.layer import LayerCost
 from rnncost.reporting.renderers.charts.operations import distinct_names
 from rnncost.reporting.renderers.charts.theme import REAL, SAVED, UNKNOWN, WASTED, WIDTH
 from rnncost.reporting.report import CostReport
-from rnncost.reporting.timing import realised_savings
+from rnncost.reporting.timing import realised_savings, recommended
 from rnncost.units import format_fraction, format_seconds
 
 SHOWN_LAYERS = 12
@@ -98,7 +98,9 @@ def _layer_chart(name: str, layer: LayerCost) -> Any:
 
 def _layout(layer: LayerCost, number: int) -> dict[str, Any]:
     timing = layer.timings[number]
-    mark = " ★" if timing.layout == recommended(layer) else "" if timing.exact else " (results differ)"
+    mark = (
+        " ★" if timing is recommended(layer.timings, layer.best_layout) else "" if timing.exact else " (results differ)"
+    )
     return {
         "layout": timing.layout + mark,
         "median": timing.ratio_to_padded,
@@ -112,12 +114,6 @@ def _layout(layer: LayerCost, number: int) -> dict[str, Any]:
         "backward": "not timed" if timing.backward_s is None else format_seconds(timing.backward_s),
         "results": "those of a packed run" if timing.exact else "differ from a packed run",
     }
-
-
-def recommended(layer: LayerCost) -> str | None:
-    """The timed layout that the best one stands for: packing is paid for where that was timed."""
-    names = {timing.layout for timing in layer.timings}
-    return "packed+packing" if layer.best_layout == "packed" and "packed+packing" in names else layer.best_layout
 
 
 def _saved(name: str, layer: LayerCost) -> list[dict[str, Any]]:
