@@ -17,6 +17,8 @@ _COMMANDS = {
     "lengths": "Explain one batch of sequence lengths.",
     "show": "Draw a saved report again.",
     "merge": "Sum saved reports into one.",
+    "compare": "Compare two saved reports, layer by layer, and fail where work grew.",
+    "schema": "Print the JSON Schema of a saved report.",
 }
 EXIT_MISSED = 1
 EXIT_USAGE = 2
@@ -53,5 +55,5 @@ class _Commands(click.Group):
 def main() -> None:
     """Shows what PyTorch's recurrent layers really cost, packed and padded.
 
-    Exit status: 0 done; 1 a limit missed; 2 wrong usage, an unreadable file or a bad model file.
+    Exit status: 0 done; 1 a limit missed or a regression; 2 wrong usage, an unreadable file or a bad model file.
     """
