@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from rnncost.counting import OpCount as OpCount
     from rnncost.counting import RnnSpec as RnnSpec
     from rnncost.counting import Tally as Tally
+    from rnncost.reporting import Comparison as Comparison
     from rnncost.reporting import CostReport as CostReport
     from rnncost.reporting import LayerCost as LayerCost
+    from rnncost.reporting import compare as compare
     from rnncost.reporting import merge as merge
     from rnncost.timing import profile as profile
     from rnncost.tracking import CostTracker as CostTracker
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "counting": ("BatchShape", "CustomSpec", "OpCount", "RnnSpec", "Tally"),
-    "reporting": ("CostReport", "LayerCost", "merge"),
+    "reporting": ("Comparison", "CostReport", "LayerCost", "compare", "merge"),
     "timing": ("profile",),
     "tracking": ("CostTracker", "Reader", "analyze", "contamination", "estimate", "register_reader"),
 }

@@ -1,15 +1,19 @@
 """Assertions on a report, for any test framework. Counts are exact, so limits need no slack.
 
-A report in which no recurrent layer ran, or in which some could not be counted, fails them all.
+A report in which no recurrent layer ran, or in which some could not be counted, fails them all; but
+:func:`assert_no_regression` passes what its baseline names as uncounted too.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 
 from rnncost.errors import RegressionError, UnitError
 from rnncost.reporting import limits
+from rnncost.reporting.compare import compare
 from rnncost.reporting.report import CostReport
+from rnncost.reporting.thresholds import parse_thresholds
 from rnncost.units import parse_count, parse_fraction
 
 
@@ -41,6 +45,25 @@ def assert_min_saved(report: CostReport, limit: Fraction | float | str) -> None:
         UnitError: if ``limit`` cannot be read.
     """
     _fail_if(limits.min_saved_missed(report, _fraction(limit)))
+
+
+def assert_no_regression(current: CostReport, baseline: CostReport | str | Path, fail_on: str = "mults:0%") -> None:
+    """Fails if the work of a layer, or of all together, grew from ``baseline`` beyond a limit.
+
+    Args:
+        current: the report of now.
+        baseline: the report to compare with, or the JSON file that holds it.
+        fail_on: limits such as ``"mults:0%,wasted:5%"`` or ``"macs:10k"``; see :func:`rnncost.compare`.
+
+    Raises:
+        RegressionError: an ``AssertionError`` with the limit, the figures and the layers.
+        UnitError: if ``fail_on`` cannot be read, or holds nothing.
+        ReportFormatError: if the file is not a report.
+    """
+    if not parse_thresholds(fail_on):
+        raise UnitError(f"{fail_on!r} would assert nothing; give a limit such as 'mults:0%'")
+    report = baseline if isinstance(baseline, CostReport) else CostReport.load(baseline)
+    _fail_if(compare(report, current, fail_on=fail_on).message or None)
 
 
 def _count(limit: int | str) -> int:

@@ -82,16 +82,33 @@ def parse_fraction(text: str) -> Fraction:
         UnitError: if ``text`` has no percent sign or lies outside 0–100 %. A bare ``0.3``
             could mean either 30 % or 0.3 %, so it is refused.
     """
-    cleaned = text.strip()
-    value = _fraction(cleaned[:-1].strip()) if cleaned.endswith("%") else None
-    if value is None or not 0 <= value <= 100:
+    value = _percentage(text)
+    if value is None or value > 1:
         raise UnitError(f"{text!r} is not a percentage from 0% to 100%; write one like 30%")
-    return value / 100
+    return value
+
+
+def parse_growth(text: str) -> Fraction:
+    """Reads a percentage that may exceed 100 %, such as ``150%`` for two and a half times as much.
+
+    Raises:
+        UnitError: if ``text`` has no percent sign or is negative.
+    """
+    value = _percentage(text)
+    if value is None:
+        raise UnitError(f"{text!r} is not a percentage of at least 0%; write one like 5% or 150%")
+    return value
 
 
 def printable(name: str) -> str:
     """A name without characters that would steer a terminal or that no file can hold."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in name)
+
+
+def _percentage(text: str) -> Fraction | None:
+    cleaned = text.strip()
+    value = _fraction(cleaned[:-1].strip()) if cleaned.endswith("%") else None
+    return None if value is None or value < 0 else value / 100
 
 
 def _fraction(text: str) -> Fraction | None:

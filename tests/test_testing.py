@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
 from rnncost import testing
-from rnncost.errors import RegressionError, UnitError
+from rnncost.errors import RegressionError, ReportFormatError, UnitError
 from rnncost.reporting import CostReport
 from tests.reporting.reports import SCRIPTED, packed_layer, padded_layer, report
 
@@ -51,6 +52,27 @@ def test_only_the_first_layers_are_listed() -> None:
     lines = str(caught.value).splitlines()
     assert lines[1].startswith("  rnn8")
     assert lines[-1] == "  and 3 more"
+
+
+def test_no_regression_against_a_report_or_its_file(tmp_path: Path) -> None:
+    SAVING.save(tmp_path / "base.json")
+    grown = report(packed_layer("rnn", [6, 2]))
+    for baseline in (SAVING, tmp_path / "base.json", str(tmp_path / "base.json")):
+        testing.assert_no_regression(SAVING, baseline)
+        testing.assert_no_regression(grown, baseline, fail_on="mults:15%,macs:60")
+        with pytest.raises(
+            RegressionError, match=r"limit mults:0%: 483 -> 552 mults \(\+14.3 %\)(.*\n)+  rnn \(LSTM 2x3\)"
+        ):
+            testing.assert_no_regression(grown, baseline)
+    with pytest.raises(ReportFormatError, match=r"bad.json: broken JSON"):
+        (tmp_path / "bad.json").write_text("{")
+        testing.assert_no_regression(SAVING, tmp_path / "bad.json")
+
+
+@pytest.mark.parametrize(("fail_on", "message"), [("none", "would assert nothing"), ("mults", "not METRIC:LIMIT")])
+def test_a_regression_limit_that_cannot_be(fail_on: str, message: str) -> None:
+    with pytest.raises(UnitError, match=message):
+        testing.assert_no_regression(SAVING, SAVING, fail_on)
 
 
 @pytest.mark.parametrize(

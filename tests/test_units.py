@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rnncost.errors import UnitError
-from rnncost.units import format_count, format_fraction, parse_count, parse_fraction
+from rnncost.units import format_count, format_fraction, parse_count, parse_fraction, parse_growth
 
 
 @pytest.mark.parametrize(
@@ -76,3 +76,11 @@ def test_percentages_are_read_exactly() -> None:
 def test_other_percentages_are_refused(text: str) -> None:
     with pytest.raises(UnitError, match="write one like 30%"):
         parse_fraction(text)
+
+
+def test_growth_may_exceed_100_percent() -> None:
+    assert parse_growth("150%") == Fraction(3, 2)
+    assert parse_growth(" 0 %") == 0
+    for text in ("150", "-1%", "%", "1e9%", "nan%"):
+        with pytest.raises(UnitError, match="write one like 5% or 150%"):
+            parse_growth(text)

@@ -18,6 +18,8 @@ _COMMANDS = {
     "lengths": "Explain one batch of sequence lengths.",
     "show": "Draw a saved report again.",
     "merge": "Sum saved reports into one.",
+    "compare": "Compare two saved reports, layer by layer, and fail where work grew.",
+    "schema": "Print the JSON Schema of a saved report.",
 }
 # Where a command finds, in its context, the line that it was called by.
 COMMAND_LINE = "rnncost.command_line"
@@ -60,5 +62,5 @@ class _Commands(click.Group):
 def main() -> None:
     """Shows what PyTorch's recurrent layers really cost, packed and padded.
 
-    Exit status: 0 done; 1 a limit missed; 2 wrong usage, an unreadable file or a bad model file.
+    Exit status: 0 done; 1 a limit missed or a regression; 2 wrong usage, an unreadable file or a bad model file.
     """

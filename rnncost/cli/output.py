@@ -48,20 +48,36 @@ def write_report(report: CostReport, *, paths: tuple[Path, ...], format_name: st
     Raises:
         ReportFormatError: after printing, if a file cannot be written.
     """
-    failed = []
-    for path in paths:
-        try:
-            report.save(path, chart=chart)
-        except OSError as error:
-            failed.append(f"{path}: cannot be written: {error.strerror or error}")
-        else:
-            click.echo(f"wrote {path}", err=True)
+    failed = save_files(paths, lambda path: report.save(path, chart=chart))
     if format_name == "text":
         report.print()
     else:
         click.echo(renderer_for_format(format_name).render(report), nl=False)
     if failed:
-        raise ReportFormatError("; ".join(failed))
+        raise ReportFormatError(failed)
+
+
+def save_files(paths: tuple[Path, ...], save: Callable[[Path], None]) -> str:
+    """Saves each file, names it on standard error, and says which of them could not be written."""
+    failed = []
+    for path in paths:
+        try:
+            save(path)
+        except OSError as error:
+            failed.append(f"{path}: cannot be written: {error.strerror or error}")
+        else:
+            click.echo(f"wrote {path}", err=True)
+    return "; ".join(failed)
+
+
+def check_folder(path: Path) -> None:
+    """Refuses a file whose folder is not there.
+
+    Raises:
+        click.BadParameter: naming file and folder.
+    """
+    if not path.absolute().parent.is_dir():
+        raise click.BadParameter(f"{path}: there is no folder {path.parent}")
 
 
 def _check_paths(ctx: click.Context, parameter: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
@@ -71,6 +87,5 @@ def _check_paths(ctx: click.Context, parameter: click.Parameter, paths: tuple[Pa
             renderer_for_path(path, chart=ctx.params.get("chart"))
         except ReportFormatError as error:
             raise click.BadParameter(str(error)) from None
-        if not path.absolute().parent.is_dir():
-            raise click.BadParameter(f"{path}: there is no folder {path.parent}")
+        check_folder(path)
     return paths

@@ -18,9 +18,14 @@ from tests.reporting.reports import packed_layer, report
         "import rnncost.testing",
         "import rnncost.counting, rnncost.reporting, rnncost.reporting.renderers.text",
         "import rnncost; rnncost.OpCount, rnncost.CostReport, rnncost.merge, dir(rnncost)",
+        "import rnncost; rnncost.compare, rnncost.Comparison",
         "from rnncost.cli.main import main; main(['--help'], standalone_mode=False)",
         "from rnncost.cli.main import main; main(['report', '--help'], standalone_mode=False)",
         "from rnncost.cli.main import main; main(['lengths', '9,8,6'], standalone_mode=False)",
+        "from rnncost.cli.main import main; main(['schema'], standalone_mode=False)",
+        "from rnncost.cli.main import main; import sys; f = 'tests/data/report-v1.json'\n"
+        "for form in ('text', 'markdown', 'json', 'html'):\n"
+        "    main(['compare', f, f, '--fail-on', 'none', '--format', form], standalone_mode=False)",
         "from rnncost.cli.main import main\ntry: main(['show', 'none.json'])\nexcept SystemExit: pass",
     ],
 )

@@ -35,7 +35,6 @@ class HtmlRenderer:
                 environment=page.environment(report),
                 library=_chart_library() if sections else "",
             )
-            + "\n"
         )
 
 

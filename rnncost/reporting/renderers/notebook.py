@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
-
-import jinja2
 
 from rnncost.reporting.costs import Costs
 from rnncost.reporting.layer import LayerCost
 from rnncost.reporting.renderers.bars import LEGEND, PARTS, BarParts
 from rnncost.reporting.renderers.digest import doubts, largest, other_notes, shortened, total, verdict
+from rnncost.reporting.renderers.templates import environment
 from rnncost.reporting.report import CostReport
 from rnncost.reporting.timing import recommended
 from rnncost.units import format_count, format_fraction
 
-_TEMPLATES = Path(__file__).with_name("templates")
 _MAX_LAYERS = 50
 _MAX_UNCOUNTED = 10
 _MAX_NOTES = 10
@@ -40,9 +37,7 @@ class NotebookRenderer:
 
     def render(self, report: CostReport) -> str:
         """The report as HTML, everything of the model's own escaped."""
-        loader = jinja2.FileSystemLoader(_TEMPLATES)
-        environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
-        return environment.get_template("notebook.html").render(_content(report)) + "\n"
+        return environment().get_template("notebook.html").render(_content(report))
 
 
 def _content(report: CostReport) -> dict[str, Any]:
