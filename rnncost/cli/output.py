@@ -65,6 +65,8 @@ def save_files(paths: tuple[Path, ...], save: Callable[[Path], None]) -> str:
             save(path)
         except OSError as error:
             failed.append(f"{path}: cannot be written: {error.strerror or error}")
+        except ReportFormatError as error:  # a chart that the report cannot fill
+            failed.append(f"{path}: {error}")
         else:
             click.echo(f"wrote {path}", err=True)
     return "; ".join(failed)
