@@ -28,7 +28,7 @@ class HtmlRenderer:
                 figures=page.figures(report),
                 sections=sections,
                 specifications={section.name: section.charts for section in sections},
-                columns=page.COLUMNS,
+                columns=page.columns(report),
                 rows=list(page.rows(report)),
                 shown=page.SHOWN_ROWS,
                 sayings=page.sayings(report),

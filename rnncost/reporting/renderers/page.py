@@ -36,10 +36,16 @@ class Section(NamedTuple):
     charts: list[dict[str, Any]]
 
 
-COLUMNS = (
+_COLUMNS = (
     *("layer", "spec", "calls", "rows executed", "rows padded", "MACs executed"),
     *("mults executed", "adds executed", "saved mults", "wasted mults"),
 )
+_RUN_TIME = ("forward s in this run", "backward s in this run")
+
+
+def columns(report: CostReport) -> tuple[str, ...]:
+    """Headings of the table; seconds only where the run's own calls were timed."""
+    return (*_COLUMNS, *_RUN_TIME) if report.run_time is not None else _COLUMNS
 
 
 def figures(report: CostReport) -> list[Figure]:
@@ -125,7 +131,20 @@ def rows(report: CostReport) -> Iterator[tuple[str, ...]]:
             *(f"{count:,}" for count in (*counts, *executed)),
             format_fraction(costs.saved_fraction),
             wasted,
+            *(() if report.run_time is None else _run_seconds(layer)),
         )
+
+
+def _run_seconds(layer: LayerCost) -> tuple[str, str]:
+    time = layer.run_time
+    if time is None:
+        return _UNKNOWN, _UNKNOWN
+    return _seconds(time.forward_calls, time.forward_s), _seconds(time.backward_calls, time.backward_s)
+
+
+def _seconds(calls: int, seconds: float) -> str:
+    # In one unit, since the table is sorted by the numbers of its cells.
+    return f"{seconds:.6f}" if calls else _UNKNOWN
 
 
 def _spec(layer: LayerCost) -> str:
