@@ -29,6 +29,8 @@ from rnncost.tracking import stock
 SPLIT = "split"
 # What part of the time goes into the cost model of groups; the rest compares the layouts.
 _MODEL_SHARE = 0.4
+# The model has two to three times as many calls as there are layouts, and gives no verdict.
+_MODEL_ROUNDS = 1
 
 
 class LayerProfile:
@@ -134,7 +136,15 @@ class LayerProfile:
 
     def _sampled(self, runs: Mapping[str, Sequence[Run]], base: str, budget_s: float) -> Sampled:
         calls = {name: self._full(each) for name, each in runs.items()}
-        found = sample(calls, clock=self._clock, base=base, budget_s=budget_s, seed=self._seed, between=self._between)
+        found = sample(
+            calls,
+            clock=self._clock,
+            base=base,
+            budget_s=budget_s,
+            fewest_rounds=_MODEL_ROUNDS,
+            seed=self._seed,
+            between=self._between,
+        )
         if not found.complete:
             raise KeyboardInterrupt  # nothing of the layouts themselves is measured yet
         return found

@@ -102,7 +102,7 @@ def profile_layers(
         layouts: as in :func:`profile`.
         device: as in :func:`profile`.
         backward: as in :func:`profile`.
-        budget_s: seconds for all layers together, about.
+        budget_s: seconds for all layers together, about; each gets three rounds, whatever it is.
         seed: as in :func:`profile`.
         progress: as in :func:`profile`.
     """

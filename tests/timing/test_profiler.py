@@ -20,6 +20,7 @@ from rnncost.cli.progress import time_bar
 from rnncost.errors import DeviceError, LengthsError, UnitError, UnsupportedModuleError
 from rnncost.reporting.notes import notes
 from rnncost.reporting.timing import LayoutTiming
+from rnncost.timing.clock import FakeClock
 from rnncost.timing.conditions import kernel_family, peak_bytes
 from rnncost.timing.layer_profile import LayerProfile, best_layout
 from rnncost.timing.profiler import profile_layers
@@ -136,6 +137,21 @@ def test_a_profile_runs_a_few_of_the_batches_that_a_layer_saw() -> None:
     assert {name for name, _ in told} == {"GRU"}
     assert 0 <= told[0][1] <= told[-1][1] <= 1
     assert told == sorted(told)
+
+
+def test_a_budget_that_is_spent_leaves_the_cost_model_one_round() -> None:
+    # The model: padded, groups of 1 and 2 sequences at 2 and 4 steps, cuts in 1 and 2: 7 calls, each run to
+    # warm up and once more. Two layouts, forward and total: 4 calls, each run to warm up and three times more.
+    clock = FakeClock([1.0] * (7 * 2 + 4 * 4))
+    module = nn.LSTM(3, 4)
+    run = LayerProfile(module, [[4, 2]], backward=True, clock=clock)
+    layer = rnncost.estimate(module, [4, 2]).layers[0]
+    assert [timing.layout for timing in run.timed(layer, layouts=["split"], budget_s=1e-9).timings] == [
+        "padded",
+        "split",
+    ]
+    with pytest.raises(StopIteration):
+        clock.time(lambda: None)
 
 
 def test_an_interrupt_of_the_cost_model_ends_the_layer(monkeypatch: pytest.MonkeyPatch) -> None:
