@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 import torch
 from torch import nn
+from torch.utils._python_dispatch import _disable_current_modes
 
 from rnncost.counting import formulas
 from rnncost.counting.kinds import BackwardKind
@@ -242,9 +243,20 @@ def _forward(runs: Sequence[Run]) -> Callable[[], None]:
 
 @contextlib.contextmanager
 def _alone(seed: int) -> Iterator[None]:
-    """Out of sight of torch function modes and of inference mode, and without touching the random state."""
+    """Without the modes that the caller has on, which would be timed too, and without touching the random state.
+
+    Autocast, anomaly detection, inference mode, and what sees each torch function or dispatched operation.
+    """
+    cast = [name for name in ("cpu", "cuda", "xpu", "mps") if torch.is_autocast_enabled(name)]
     devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()  # type: ignore[no-untyped-call]
-    with torch.random.fork_rng(devices=devices), torch.inference_mode(False), torch._C.DisableTorchFunction():
+    with contextlib.ExitStack() as modes:
+        modes.enter_context(torch.random.fork_rng(devices=devices))
+        modes.enter_context(torch.inference_mode(False))
+        modes.enter_context(torch.autograd.set_detect_anomaly(False))
+        for name in cast:
+            modes.enter_context(torch.autocast(name, enabled=False))
+        modes.enter_context(_disable_current_modes())
+        modes.enter_context(torch._C.DisableTorchFunction())
         torch.manual_seed(seed)
         yield
 

@@ -45,8 +45,8 @@ def profile(
     """Times each recurrent layer of a model on one batch of these lengths, in several layouts.
 
     Data are random; what runs is a private copy of each layer with its effective weights, so
-    nothing of the model is touched, no hook is run, and no tracker counts it. An interrupt
-    (Ctrl-C) ends it and keeps what was timed.
+    nothing of the model is touched, no hook is run, and no tracker counts it. It runs in the dtype
+    of its weights, autocast or not. An interrupt (Ctrl-C) ends it and keeps what was timed.
 
     Args:
         model_or_rnn: an ``nn.RNN``, ``nn.GRU`` or ``nn.LSTM``, or a module holding such layers.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import torch
 from click.testing import CliRunner
 from torch import nn
 from torch.nn.utils.parametrizations import weight_norm
+from torch.utils.flop_counter import FlopCounterMode
 
 import rnncost
 from rnncost.cli.main import main
@@ -23,6 +25,7 @@ from rnncost.reporting.timing import LayoutTiming
 from rnncost.timing.clock import FakeClock
 from rnncost.timing.conditions import kernel_family, peak_bytes
 from rnncost.timing.layer_profile import LayerProfile, best_layout
+from rnncost.timing.layouts import Padded
 from rnncost.timing.profiler import profile_layers
 from tests.builders import packed_batch, padded_batch
 
@@ -137,6 +140,30 @@ def test_a_profile_runs_a_few_of_the_batches_that_a_layer_saw() -> None:
     assert {name for name, _ in told} == {"GRU"}
     assert 0 <= told[0][1] <= told[-1][1] <= 1
     assert told == sorted(told)
+
+
+@pytest.mark.parametrize("kind", ["autocast", "anomaly", "dispatch"])
+def test_modes_of_the_caller_are_not_timed(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: set[Any] = set()
+    padded = Padded.run
+
+    def run(layout: Padded) -> tuple[torch.Tensor, torch.Tensor]:
+        output, hidden = padded(layout)
+        seen.add((output.dtype, torch.is_anomaly_enabled()))
+        return output, hidden
+
+    monkeypatch.setattr(Padded, "run", run)
+    counter = FlopCounterMode(display=False)
+    # Anomaly detection is on as soon as it is made, so none is made but the one that is asked for.
+    modes: dict[str, Callable[[], Any]] = {
+        "autocast": lambda: torch.autocast("cpu", dtype=torch.bfloat16),
+        "anomaly": lambda: torch.autograd.set_detect_anomaly(True),
+        "dispatch": lambda: counter,
+    }
+    with modes[kind]():
+        rnncost.profile(nn.LSTM(16, 16), LENGTHS, layouts=["packed"], budget_s=0.1)
+    assert seen == {(torch.float32, False)}
+    assert counter.get_total_flops() == 0
 
 
 def test_a_budget_that_is_spent_leaves_the_cost_model_one_round() -> None:
