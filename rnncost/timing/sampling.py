@@ -229,9 +229,10 @@ def _warn_if_noisy(laps: Mapping[str, Sequence[Lap]]) -> None:
 @contextlib.contextmanager
 def _quiet_garbage() -> Iterator[None]:
     was_enabled = gc.isenabled()
-    gc.collect()
-    gc.disable()
+    # An interrupt that comes while it collects is raised after it has been switched off.
     try:
+        gc.collect()
+        gc.disable()
         yield
     finally:
         if was_enabled:
