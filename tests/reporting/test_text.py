@@ -177,6 +177,17 @@ def test_layouts_that_the_rounds_do_not_tell_apart_are_named() -> None:
     assert "told apart" not in advice((timings[0], *timings[3:]), CONDITIONS, "split")
 
 
+def test_names_of_layouts_are_whole_beside_wide_figures() -> None:
+    names = ("packed", "packed+packing", "bucketed(2)", "bucketed(16)")
+    timings = (timing("padded", 1, "same", 10), *(timing(name, 12.34, "unclear", 7) for name in names))
+    layer = msgspec.structs.replace(packed_layer("rnn", [5, 2]), timings=timings, conditions=CONDITIONS)
+    text = TextRenderer().render(report(layer))
+    table = text[text.index("layout ") : text.index("Packed runs")].splitlines()
+    assert all(len(line) <= 80 for line in table)
+    starts = "".join(line.split()[0] for line in table[2:])
+    assert starts.startswith("".join(("padded", *names)))
+
+
 def test_units_of_a_spec_are_shown() -> None:
     spec = RnnSpec(kind="lstm", input_size=12, hidden_size=64, num_layers=2, bidirectional=True)
     assert "LSTM 12x64x2 bi" in TextRenderer().render(report(packed_layer("rnn", [1], spec)))

@@ -192,7 +192,7 @@ def _timing(layer: LayerCost, conditions: TimingConditions) -> list[RenderableTy
         f"{conditions.rounds} interleaved rounds{stopped}"
     )
     table = _table()
-    table.add_column("layout", ratio=1, no_wrap=True)
+    table.add_column("layout", ratio=1, overflow="fold")
     for heading in ("ops\nsaved", "time\nsaved", "ratio to\npadded", "verdict", "total", "of it\nforward", "memory"):
         table.add_column(heading, justify="right", no_wrap=True)
     for each in layer.timings:
