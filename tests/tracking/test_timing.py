@@ -317,6 +317,20 @@ def test_a_repeated_backward_is_timed_again(clock: FakeTime) -> None:
     assert seconds(only(tracker.report).run_time) == (1, 0, 2, 6, 0)
 
 
+def test_a_report_in_the_middle_of_a_backward_ends_nothing(clock: FakeTime) -> None:
+    module = nn.GRU(3, 4)
+    with rnncost.CostTracker(module, timing=True, backward=True) as tracker:
+        output = module(torch.randn(5, 2, 3))[0]
+        before: list[Any] = []
+        weight: Any = module.weight_hh_l0
+        weight.register_hook(lambda grad: before.append(only(tracker.report).run_time))
+        output.sum().backward()
+        assert seconds(before[0])[2:] == (0, 0, 0)
+        after = only(tracker.report).run_time
+    assert after is not None
+    assert (after.backward_calls, after.backward_untimed) == (1, 0)
+
+
 def test_a_backward_that_raises_leaves_nothing(clock: FakeTime) -> None:
     module = nn.GRU(3, 4)
 
