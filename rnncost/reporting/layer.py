@@ -70,6 +70,11 @@ class LayerCost(CostView, frozen=True, kw_only=True):
     untimed: str = ""
 
     @property
+    def has_cell_state(self) -> bool:
+        """Whether it is an LSTM, whose final cell states padded groups do not give."""
+        return isinstance(self.spec, RnnSpec) and self.spec.kind == "lstm"
+
+    @property
     def tally(self) -> Tally:
         """Sums over all calls, whatever their kind."""
         return sum((call.forward for call in self.calls), start=Tally())

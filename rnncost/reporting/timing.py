@@ -128,8 +128,17 @@ def realised_savings(timing: LayoutTiming, conditions: TimingConditions) -> tupl
     return 1 - timing.rows / conditions.padded_rows, 1 - timing.ratio_to_padded
 
 
-def advice(timings: tuple[LayoutTiming, ...], conditions: TimingConditions, best: str | None) -> str:
-    """What a person needs to know of a layer's timing, from its figures alone."""
+def advice(
+    timings: tuple[LayoutTiming, ...], conditions: TimingConditions, best: str | None, *, cell_state: bool
+) -> str:
+    """What a person needs to know of a layer's timing, from its figures alone.
+
+    Args:
+        timings: of its layouts.
+        conditions: under which they were taken.
+        best: the layout to use.
+        cell_state: whether the layer has one (an LSTM).
+    """
     parts = []
     packed = next((each for each in timings if each.layout == "packed"), None)
     if packed is not None:
@@ -149,7 +158,7 @@ def advice(timings: tuple[LayoutTiming, ...], conditions: TimingConditions, best
             f"95 % interval {chosen.ratio_low:.2f} to {chosen.ratio_high:.2f}{_predicted(chosen, timings)})"
             f"{_not_told_apart(chosen, timings)}"
         )
-        if chosen.groups:
+        if chosen.groups and cell_state:
             parts.append("not for a model that reads an LSTM's final cell states, which padded groups do not give")
     return ". ".join(part[0].upper() + part[1:] for part in parts) + "."
 

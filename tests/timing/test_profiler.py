@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -240,6 +241,31 @@ def test_an_interrupt_keeps_the_layers_before_it(monkeypatch: pytest.MonkeyPatch
         (False, "interrupted"),
         (False, "interrupted"),
     ]
+
+
+def test_a_spent_budget_leaves_the_last_layers_untimed(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = nn.ModuleDict({name: nn.GRU(3, 4) for name in "abc"})
+
+    def slow(self: LayerProfile, layer: rnncost.LayerCost, **options: Any) -> rnncost.LayerCost:
+        time.sleep(0.2)
+        return layer
+
+    monkeypatch.setattr(LayerProfile, "timed", slow)
+    with rnncost.CostTracker(model) as tracker:
+        for layer in model.values():
+            layer(packed_batch(LENGTHS, 3))
+    report = profile_layers(model, tracker.report, budget_s=0.05)
+    # The first is timed whatever the budget; it takes longer than the three together were given.
+    assert [layer.untimed for layer in report.layers] == ["", *["the budget was spent before it; give more"] * 2]
+
+
+def test_another_model_is_not_timed_under_the_name_of_the_first() -> None:
+    small, large = nn.ModuleDict({"rnn": nn.GRU(3, 4)}), nn.ModuleDict({"rnn": nn.GRU(3, 400)})
+    with rnncost.CostTracker(small) as tracker:
+        small["rnn"](packed_batch(LENGTHS, 3))
+    report = profile_layers(large, tracker.report, budget_s=0.1)
+    assert report.layers[0].untimed == "the model's layer of this name is another one, GRU 3x400"
+    assert not report.layers[0].timings
 
 
 @pytest.mark.parametrize("budget_s", [0, -1, float("nan"), float("inf"), "x"])

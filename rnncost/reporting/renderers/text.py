@@ -200,7 +200,12 @@ def _timing(layer: LayerCost, conditions: TimingConditions) -> list[RenderableTy
     lines: list[RenderableType] = [Text(textwrap.fill(title, WIDTH)), table]
     if not all(each.exact for each in layer.timings):
         lines.append(Text("* results differ from a packed run at real steps or in final states"))
-    lines.append(Text(textwrap.fill(advice(layer.timings, conditions, layer.best_layout), WIDTH), style="bold"))
+    lines.append(
+        Text(
+            textwrap.fill(advice(layer.timings, conditions, layer.best_layout, cell_state=layer.has_cell_state), WIDTH),
+            style="bold",
+        )
+    )
     return lines
 
 
