@@ -11,7 +11,6 @@ from rnncost.reporting.renderers.charts import batches, operations, timings
 from rnncost.reporting.renderers.charts.theme import as_part_of_page
 from rnncost.reporting.report import CostReport
 from rnncost.reporting.seen import known_batches
-from rnncost.reporting.timing import advice
 from rnncost.reporting.verdict import TimeRatio, time_ratio
 from rnncost.units import format_count, format_fraction, printable
 
@@ -154,9 +153,7 @@ def _spec(layer: LayerCost) -> str:
 def sayings(report: CostReport) -> list[str]:
     """Advice of each timed layer, notes, and what padding does to results."""
     timed = [
-        f"{printable(layer.name)}: {advice(layer.timings, layer.conditions, layer.best_layout)}"
-        for layer in timings.timed_layers(report)[: timings.SHOWN_LAYERS]
-        if layer.conditions is not None
+        f"{printable(layer.name)}: {layer.advice}" for layer in timings.timed_layers(report)[: timings.SHOWN_LAYERS]
     ]
     return [*timed, *notes(report), *map(str, report.contaminations)]
 
