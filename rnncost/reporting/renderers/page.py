@@ -162,8 +162,9 @@ def environment(report: CostReport) -> list[tuple[str, str]]:
     """Releases, and under what conditions layers were timed."""
     found = [(name, ", ".join(versions)) for name, versions in report.versions.items()]
     devices = {
-        f"{each.device}, {each.dtype}, {each.threads} thread{'s' * (each.threads != 1)}; padded runs in "
-        f"{each.kernels.get('padded', _UNKNOWN)}, packed in {each.kernels.get('packed', _UNKNOWN)}"
+        f"{each.device}, {each.dtype}, {each.threads} thread{'s' * (each.threads != 1)}; "
+        f"padded runs in {each.kernels.get('padded', _UNKNOWN)}, packed in {each.kernels.get('packed', _UNKNOWN)}; "
+        + ", ".join(f"{name} {version}" for name, version in each.libraries.items())
         for layer in report.layers
         if (each := layer.conditions) is not None
     }
