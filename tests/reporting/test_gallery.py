@@ -17,7 +17,7 @@ SAMPLES = gallery.samples()
 LIBRARY = "{ the library of the charts }"
 AGAIN = "draw it again: python -m tests.benchmarks.gallery"
 # What a machine's own paths begin with.
-ABSOLUTE = re.compile(r"(?<![\w.:/<])/(?:home|root|tmp|work|usr|opt|var|mnt|Users)/|[A-Z]:\\\\")
+ABSOLUTE = re.compile(r"(?<![\w.:/<])/(?:home|root|tmp|work|usr|opt|var|mnt|Users)/|[A-Z]:\\")
 
 every_sample = pytest.mark.parametrize("sample", SAMPLES, ids=[sample.name for sample in SAMPLES])
 
