@@ -32,7 +32,7 @@ _SHOWN_PAGE = "vowels"
 _SHOWN_CHARTS = {_SHOWN_PAGE: ("layouts",)}
 _CHARTS_OF_OTHERS = ("operations", "occupancy")
 _ABOUT = {
-    "vowels": "The example that rnncost ships: 270 utterances of 7 to 29 steps go through a bidirectional LSTM, "
+    "vowels": "The example that rnncost ships: 270 utterances of 7 to 26 steps go through a bidirectional LSTM, "
     "packed, in batches of 30 in file order, forward and backward. `--profile` then ran the layer on batches that it "
     "saw, in several layouts, on one thread (`OMP_NUM_THREADS=1`).",
 }
