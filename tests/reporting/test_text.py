@@ -41,6 +41,17 @@ def test_an_empty_report() -> None:
     assert "No recurrent layer was found" in text
 
 
+def test_layers_that_could_not_be_counted_were_found_all_the_same() -> None:
+    assert "No recurrent layer was found" not in TextRenderer().render(report(uncounted=(SCRIPTED,)))
+
+
+def test_what_a_reader_describes_need_not_gain_by_packing() -> None:
+    padded = padded_layer("a", 2, 4, [4, 1])
+    assert "* a: packing would have saved 153 mults, 37.5 % of those executed." in TextRenderer().render(report(padded))
+    read = msgspec.structs.replace(padded, source="reader")
+    assert "* a: padding took 153 mults, 37.5 % of those executed." in TextRenderer().render(report(read))
+
+
 def test_names_cannot_steer_a_terminal_or_the_markup() -> None:
     idle = LayerCost(name="never\x1b[31m", spec=GRU)
     named = Uncounted(name="gone\x1b[31m\ud800", type_name="X\x07", reason="scripted")

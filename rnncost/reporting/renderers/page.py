@@ -74,7 +74,8 @@ def figures(report: CostReport) -> list[Figure]:
 def _time_figure(ratio: TimeRatio | None) -> Figure:
     if ratio is None:
         return Figure("time", "not measured", "rnncost report … --profile measures it")
-    over = "packed" if ratio.layout == "packed" else "recommended layouts"
+    packed = "packed+packing" if ratio.packing else "packed"
+    over = packed if ratio.layout == "packed" else "recommended layouts"
     if ratio.low is None or ratio.high is None:
         return Figure("time ratio", f"{ratio.ratio:.2f}×", f"{over} to padded, sum of {ratio.layers:,} layers")
     return Figure("time ratio", f"{ratio.ratio:.2f}×", f"{over} to padded, 95 % in {ratio.low:.2f} to {ratio.high:.2f}")
@@ -99,6 +100,7 @@ def sections(report: CostReport) -> list[Section]:
 
 def _words(name: str, report: CostReport) -> tuple[str, str]:
     known = known_batches(report)
+    sampled = "1 batch" if len(known) == 1 else f"{len(known):,} batches"
     if name == "operations":
         called = sum(1 for layer in report.layers if layer.calls)
         more = called - operations.SHOWN_LAYERS
@@ -107,11 +109,11 @@ def _words(name: str, report: CostReport) -> tuple[str, str]:
         )
         return "Operations", f"Multiplications of each layer; the whole bar is what padded batches would cost.{rest}"
     if name == "occupancy":
-        return "Batches", f"Sequences by steps, longest on top; out of a random sample of {len(known):,} batches."
+        return "Batches", f"Sequences by steps, longest on top; out of a random sample of {sampled}."
     if name == "lengths":
         own = sum(1 for batch in known if batch.layer.name == known[0].layer.name)
-        sampled = "1 sampled batch" if own == 1 else f"{own:,} sampled batches"
-        return "Lengths", f"Steps of the sequences that {printable(known[0].layer.name)} saw in {sampled}."
+        seen = "1 sampled batch" if own == 1 else f"{own:,} sampled batches"
+        return "Lengths", f"Steps of the sequences that {printable(known[0].layer.name)} saw in {seen}."
     if name == "savings":
         return "Operations against time", "Below the dashed line, saved operations did not become as much saved time."
     return "Layouts", "Median time of each way to run the same batches, with its 95 % interval. ★ is recommended."
