@@ -79,7 +79,9 @@ class Sampled(msgspec.Struct, frozen=True, kw_only=True):
         return statistics.median(self.seconds[name])
 
     def ratio(self, name: str, base: str) -> Ratio:
-        """How long ``name`` takes relative to ``base``."""
+        """How long ``name`` takes relative to ``base``; of ``base`` itself that is 1, whatever was measured."""
+        if name == base:
+            return Ratio(median=1.0, low=1.0, high=1.0)
         pairs = zip(self.seconds[name], self.seconds[base], strict=True)
         return median_interval([one / other for one, other in pairs])
 

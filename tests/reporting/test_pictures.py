@@ -204,7 +204,7 @@ def test_timings_fit_any_terminal(width: int) -> None:
     )
     text = TextRenderer(width=width).render(report(layer))
     assert max(map(len, text.splitlines())) <= width
-    assert "0.50 (0.40-0.60)" in text
+    assert "0.50 0.40-0.60" in text
     assert ("unclear" in text) == (width >= 40)
     assert "…" not in text
 

@@ -140,6 +140,7 @@ def test_a_budget_of_nothing_runs_three_rounds_and_gives_no_verdict() -> None:
     assert sampled.rounds == 3
     assert sampled.ratio("b", "a") == Ratio(median=2.0, low=2.0, high=2.0, enough=False)
     assert sampled.ratio("b", "a").verdict == "unclear"
+    assert sampled.ratio("a", "a").verdict == "same"  # by definition, with no round at all
 
 
 def test_an_interrupt_while_garbage_is_collected_leaves_the_collector_on(monkeypatch: pytest.MonkeyPatch) -> None:

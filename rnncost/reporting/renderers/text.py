@@ -232,7 +232,7 @@ def _timing(layer: LayerCost, conditions: TimingConditions, width: int) -> list[
     )
     table = _table()
     table.add_column("layout", ratio=1, overflow="fold")
-    headings = ("ops\nsaved", "time\nsaved", "ratio to\npadded", "verdict", "total", "of it\nforward", "memory")
+    headings = ("ops\nsaved", "time\nsaved", "ratio to\npadded, 95 %", "verdict", "total", "of it\nforward", "memory")
     shown = slice(None) if width >= WIDTH else slice(4) if width >= _STACKED else slice(2, 4 if width >= 40 else 3)
     for heading in headings[shown]:
         table.add_column(heading, justify="right", no_wrap=True)
@@ -255,9 +255,11 @@ def _batches(conditions: TimingConditions) -> str:
 def _timing_cells(timing: LayoutTiming, conditions: TimingConditions) -> list[str]:
     operations, seconds = realised_savings(timing, conditions)
     saved = [format_fraction(operations), f"{round(seconds, 2) + 0.0:.0%}".replace("%", " %")]
-    interval = f"{_ratio(timing.ratio_to_padded)} ({_ratio(timing.ratio_low)}-{_ratio(timing.ratio_high)})"
+    ratio = _ratio(timing.ratio_to_padded)
+    if timing.ratio_low != timing.ratio_high:  # all but padded itself
+        ratio += f" {_ratio(timing.ratio_low)}-{_ratio(timing.ratio_high)}"
     memory = _UNKNOWN if timing.peak_bytes is None else format_bytes(timing.peak_bytes)
-    return [*saved, interval, timing.verdict, format_seconds(timing.total_s), format_seconds(timing.forward_s), memory]
+    return [*saved, ratio, timing.verdict, format_seconds(timing.total_s), format_seconds(timing.forward_s), memory]
 
 
 def _ratio(ratio: float) -> str:
