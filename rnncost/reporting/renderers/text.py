@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 import textwrap
 from typing import TextIO
@@ -241,8 +242,10 @@ def _timing(layer: LayerCost, conditions: TimingConditions, width: int) -> list[
     for heading in headings[shown]:
         table.add_column(heading, justify="right", no_wrap=True)
     for each in layer.timings:
-        # 80 columns are one too few for packed+packing on one line.
-        name = printable(each.layout) if width > WIDTH else printable(each.layout).replace("+", "\n+")
+        name = printable(each.layout)
+        if width <= WIDTH:
+            # 80 columns are one too few for packed+packing on one line, and with wide figures for bucketed(2).
+            name = re.sub(r"(?<=.)(?=[+(])", "\n", name)
         table.add_row(Text(name + ("" if each.exact else " *")), *_timing_cells(each, conditions)[shown])
     lines: list[RenderableType] = [Text(textwrap.fill(title, min(width, WIDTH))), table]
     if not all(each.exact for each in layer.timings):
