@@ -148,7 +148,7 @@ def _time(report: CostReport) -> Iterator[str]:
         named = layouts.pop() if len(layouts) == 1 else "each layer in its own layout"
         others = f"; not told apart from {', '.join(best.not_told_apart)}" if best.not_told_apart else ""
         if named != "packed" or others:
-            yield f"Fastest with the same results: {named}, {_times(best)}{best.share}{others}."
+            yield f"Fastest with the same outputs and hidden states: {named}, {_times(best)}{best.share}{others}."
     yield from _doubts_on_time(report)
 
 

@@ -73,7 +73,8 @@ def test_timed_layers_get_the_layout_to_use() -> None:
 TIMED = """\
 - **Packing saved 27.3 % of the multiplications: 552 instead of 759. None of what ran was padding.**
 - Executed 480 of 660 padded MACs, 552 of 759 mults and 600 of 825 adds.
-- Time of `rnn`: `packed` takes 1.50x (1.40 to 1.60) of padded; fastest with the results of a packed run is `split`, \
+- Time of `rnn`: `packed` takes 1.50x (1.40 to 1.60) of padded; \
+fastest with the outputs and hidden states of a packed run is `split`, \
 0.50x (0.40 to 0.60) of padded.
 
 | layer | module | calls | rows executed / padded | MACs | mults saved | mults wasted | best layout | \
@@ -83,6 +84,22 @@ its time of padded |
 | `other` | LSTM 2x3 | 1 | 1 / 1 | 60 | 0.0 % | 0.0 % |  |  |
 | **total** |  | 2 | 8 / 11 | 480 | 27.3 % | 0.0 % |  |  |
 """
+
+
+def test_layouts_that_are_not_told_apart_are_named() -> None:
+    timings = (
+        timing("padded", 1, "same", 10),
+        timing("bucketed(2)", 0.6, "faster", 8),
+        timing("split", 0.5, "faster", 8),
+    )
+    timed = msgspec.structs.replace(
+        packed_layer("rnn", [5, 2]), timings=timings, conditions=CONDITIONS, best_layout="split"
+    )
+    line = rendered(timed).splitlines()[2]
+    assert line.endswith("`split`, 0.50x (0.40 to 0.60) of padded; not told apart from `bucketed(2)`.")
+    crowded = (timings[0], *(timing(f"bucketed({n})", 0.6, "faster", 8) for n in range(2, 1000)), timings[2])
+    line = rendered(msgspec.structs.replace(timed, timings=crowded)).splitlines()[2]
+    assert line.endswith("`bucketed(8)`, `bucketed(9)` and 990 more.")
 
 
 def test_a_report_of_nothing() -> None:

@@ -99,7 +99,7 @@ def test_time_of_some_layers_is_not_that_of_all() -> None:
     said = verdict(report(timed(("packed", 1.5), ("split", 0.5), best="split"), *rest))
     assert said.endswith(
         " When timed, packed took 1.50× (1.40 to 1.60) the time of padded in 1 of 2 layers. "
-        "Fastest with the same results: split, 0.50× (0.40 to 0.60) in 1 of 2 layers."
+        "Fastest with the same outputs and hidden states: split, 0.50× (0.40 to 0.60) in 1 of 2 layers."
     )
 
 
@@ -118,7 +118,7 @@ def test_time_says_whether_packing_is_in_it() -> None:
     packed, packing, split = ("packed", 1.5), ("packed+packing", 1.7), ("split", 0.5)
     assert verdict(report(timed(packed, split, best="split"))).endswith(
         " When timed, packed took 1.50× (1.40 to 1.60) the time of padded. "
-        "Fastest with the same results: split, 0.50× (0.40 to 0.60)."
+        "Fastest with the same outputs and hidden states: split, 0.50× (0.40 to 0.60)."
     )
     assert verdict(report(timed(packed, packing, best="packed"))).endswith(
         " When timed, packed took 1.70× (1.60 to 1.80) the time of padded, its packing included."

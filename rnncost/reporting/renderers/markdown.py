@@ -18,13 +18,14 @@ from rnncost.reporting.renderers.digest import (
     total,
 )
 from rnncost.reporting.report import CostReport
-from rnncost.reporting.timing import LayoutTiming, recommended
+from rnncost.reporting.timing import LayoutTiming, not_told_apart, recommended
 from rnncost.reporting.verdict import verdict_on_operations
 
 _MAX_LAYERS = 30
 _MAX_UNCOUNTED = 10
 _MAX_NOTES = 7
 _MAX_CONTAMINATED = 3
+_MAX_LAYOUTS = 8
 # A character may become an entity of six: all at their longest are 60,000 characters.
 _NAME = 60
 _SENTENCE = 250
@@ -65,9 +66,16 @@ def _time(report: CostReport) -> str:
     layer, best = max(timed, key=lambda each: each[0].executed.mults)
     more = f"; {len(timed) - 1:,} more timed, see below" if len(timed) > 1 else ""
     return (
-        f"Time of {_code(layer.name)}: {_packed(layer)}fastest with the results of a packed run is "
-        f"{_code(str(layer.best_layout))}, {_ratio(best)} of padded{more}."
+        f"Time of {_code(layer.name)}: {_packed(layer)}fastest with the outputs and hidden states of a packed run is "
+        f"{_code(str(layer.best_layout))}, {_ratio(best)} of padded{_others(layer, best)}{more}."
     )
+
+
+def _others(layer: LayerCost, best: LayoutTiming) -> str:
+    found = not_told_apart(best, layer.timings)
+    names = ", ".join(map(_code, found[:_MAX_LAYOUTS]))
+    more = f" and {len(found) - _MAX_LAYOUTS:,} more" if len(found) > _MAX_LAYOUTS else ""
+    return f"; not told apart from {names}{more}" if found else ""
 
 
 def _packed(layer: LayerCost) -> str:
