@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rnncost.cli.output import check_folder, save_files
+from rnncost.cli.output import check_paths, save_files
 from rnncost.errors import RegressionError, ReportFormatError
 from rnncost.reporting.compare import compare
 from rnncost.reporting.renderers.comparison import (
@@ -20,13 +20,7 @@ _REPORT = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 def _check_paths(ctx: click.Context, parameter: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
-    for path in paths:
-        try:
-            comparison_renderer_for_path(path)
-        except ReportFormatError as error:
-            raise click.BadParameter(str(error)) from None
-        check_folder(path)
-    return paths
+    return check_paths(paths, comparison_renderer_for_path)
 
 
 @click.command("compare")

@@ -72,22 +72,22 @@ def save_files(paths: tuple[Path, ...], save: Callable[[Path], None]) -> str:
     return "; ".join(failed)
 
 
-def check_folder(path: Path) -> None:
-    """Refuses a file whose folder is not there.
+def check_paths(paths: tuple[Path, ...], renderer_for: Callable[[Path], object]) -> tuple[Path, ...]:
+    """Returns the paths, each of which has a folder and a renderer.
 
     Raises:
-        click.BadParameter: naming file and folder.
+        click.BadParameter: naming the file that has not.
     """
-    if not path.absolute().parent.is_dir():
-        raise click.BadParameter(f"{path}: there is no folder {path.parent}")
-
-
-def _check_paths(ctx: click.Context, parameter: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
     # Before the model runs: a long run must not end in an error that was known at its start.
     for path in paths:
         try:
-            renderer_for_path(path, chart=ctx.params.get("chart"))
+            renderer_for(path)
         except ReportFormatError as error:
             raise click.BadParameter(str(error)) from None
-        check_folder(path)
+        if not path.absolute().parent.is_dir():
+            raise click.BadParameter(f"{path}: there is no folder {path.parent}")
     return paths
+
+
+def _check_paths(ctx: click.Context, parameter: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
+    return check_paths(paths, lambda path: renderer_for_path(path, chart=ctx.params.get("chart")))

@@ -62,7 +62,9 @@ def _parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Param
 @click.option("--check", is_flag=True, help="Also compare padded with packed results, layer by layer.")
 @click.option("--whole-model", is_flag=True, help="Also say what part of the whole model the recurrent layers are.")
 @click.option(
-    "--profile", is_flag=True, help="Also time each recurrent layer in several layouts, on a batch that it saw."
+    "--profile",
+    is_flag=True,
+    help="Also time each recurrent layer in several layouts, on batches of known lengths that it saw.",
 )
 @click.option("--device", metavar="D", help="Where to time, e.g. cuda; by default where the layer is.")
 @click.option(

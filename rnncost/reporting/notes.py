@@ -11,6 +11,7 @@ from rnncost.reporting.report import CostReport
 from rnncost.units import format_count, format_fraction, printable
 
 _SHOWN_NAMES = 8
+NOT_TIME = "Operations, not time: fewer operations can still take longer on a given device"
 
 
 def notes(report: CostReport) -> tuple[str, ...]:
@@ -44,7 +45,7 @@ def _notes(report: CostReport) -> Iterator[str]:
             yield f"{printable(layer.name)} is not timed: {layer.untimed}."
     yield from _run_time(report)
     if not any(layer.timings or layer.untimed or layer.run_time for layer in report.layers):
-        yield "Operations, not time: fewer operations can still take longer on a given device; --profile measures it."
+        yield f"{NOT_TIME}; --profile measures it."
 
 
 def _padding(report: CostReport) -> Iterator[str]:

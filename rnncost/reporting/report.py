@@ -111,14 +111,15 @@ class CostReport(CostView, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         costs = self.costs
-        wasted = "unknown (lengths not given)" if costs.wasted is None else format_fraction(costs.wasted_fraction)
+        fraction = format_fraction(costs.wasted_fraction)
+        wasted = "unknown" if costs.wasted is None else f"{fraction} of the executed mults"
         partial = f", partial: {_plural(len(self.uncounted), 'module')} uncounted" if self.partial else ""
         return (
             f"rnncost report: {_plural(len(self.layers), 'recurrent layer')}{partial}\n"
             f"executed {format_count(costs.executed.mults)} mults, {format_count(costs.executed.adds)} adds;"
             f" padded {format_count(costs.padded.mults)} mults, {format_count(costs.padded.adds)} adds\n"
             f"saved {format_fraction(costs.saved_fraction)} of the padded mults;"
-            f" wasted {wasted} of the executed mults"
+            f" wasted {wasted}"
         )
 
     def __repr__(self) -> str:

@@ -160,7 +160,7 @@ def advice(
         parts.append(
             f"Fastest with the results of a packed run: {best}{groups} ({chosen.ratio_to_padded:.2f}x of padded, "
             f"95 % interval {chosen.ratio_low:.2f} to {chosen.ratio_high:.2f}{_predicted(chosen, timings)})"
-            f"{_not_told_apart(chosen, timings)}"
+            f"{_others(chosen, timings)}"
         )
         if chosen.groups and cell_state:
             parts.append("not for a model that reads an LSTM's final cell states, which padded groups do not give")
@@ -174,15 +174,19 @@ def _speed(timing: LayoutTiming) -> str:
     return "takes the same time" if timing.verdict == "same" else f"the difference in time is unclear ({ratio:.2f}x)"
 
 
-def _not_told_apart(chosen: LayoutTiming, timings: tuple[LayoutTiming, ...]) -> str:
+def not_told_apart(chosen: LayoutTiming, timings: tuple[LayoutTiming, ...]) -> tuple[str, ...]:
     """The other exact layouts whose interval meets that of the chosen one."""
     # As in the choice itself, packed with its packing stands for both.
     unpaid = {"packed"} if any(each.layout == "packed+packing" for each in timings) else set()
-    others = [
+    return tuple(
         each.layout
         for each in timings
         if each.exact and each is not chosen and each.ratio_low <= chosen.ratio_high and each.layout not in unpaid
-    ]
+    )
+
+
+def _others(chosen: LayoutTiming, timings: tuple[LayoutTiming, ...]) -> str:
+    others = not_told_apart(chosen, timings)
     return f"; not told apart from {', '.join(others)}" if others else ""
 
 

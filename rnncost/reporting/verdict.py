@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+from rnncost.counting.spec import RnnSpec
 from rnncost.reporting.layer import LayerCost
 from rnncost.reporting.report import CostReport
-from rnncost.reporting.timing import LayoutTiming, recommended
+from rnncost.reporting.timing import VERDICT_ROUNDS, not_told_apart, recommended
 from rnncost.units import format_count, format_fraction
 
 
@@ -22,7 +23,9 @@ class TimeRatio(msgspec.Struct, frozen=True, kw_only=True):
         low: lower end of the 95 % interval; ``None`` for the sum of several layers.
         high: upper end.
         layers: how many layers.
+        called: how many layers ran in all, timed or not.
         packing: whether the time of packing is in it.
+        not_told_apart: of one layer, the other layouts whose intervals meet this one's.
     """
 
     layout: str
@@ -30,85 +33,131 @@ class TimeRatio(msgspec.Struct, frozen=True, kw_only=True):
     low: float | None
     high: float | None
     layers: int
+    called: int
     packing: bool
+    not_told_apart: tuple[str, ...] = ()
+
+    @property
+    def share(self) -> str:
+        """Of how many layers it tells, where that is not all; nothing where it is."""
+        return f" in {self.layers:,} of {self.called:,} layers" if self.layers < self.called else ""
 
 
 def time_ratio(report: CostReport, layout: str) -> TimeRatio | None:
     """The time ratio of ``packed`` or ``recommended``; ``None`` where no layer was timed in it."""
-    pairs = []
+    found = []
     for layer in report.layers:
         wanted = layer.best_layout if layout == "recommended" else layout
         chosen = recommended(layer.timings, wanted)
         padded = next((timing for timing in layer.timings if timing.layout == "padded"), None)
         if chosen is not None and padded is not None:
-            pairs.append((chosen, padded))
-    if not pairs:
+            found.append((layer, chosen, padded))
+    if not found:
         return None
-    if len(pairs) == 1:
-        chosen, _ = pairs[0]
-        low, high = chosen.ratio_low, chosen.ratio_high
-        ratio = chosen.ratio_to_padded
-        return TimeRatio(layout=layout, ratio=ratio, low=low, high=high, layers=1, packing=_packing(chosen))
-    ratio = sum(chosen.total_s for chosen, _ in pairs) / sum(padded.total_s for _, padded in pairs)
-    packing = any(_packing(chosen) for chosen, _ in pairs)
-    return TimeRatio(layout=layout, ratio=ratio, low=None, high=None, layers=len(pairs), packing=packing)
-
-
-def _packing(timing: LayoutTiming) -> bool:
-    return timing.layout == "packed+packing"
+    layer, chosen, _ = found[0]
+    alone = len(found) == 1
+    total_s, padded_s = sum(each.total_s for _, each, _ in found), sum(each.total_s for _, _, each in found)
+    return TimeRatio(
+        layout=layout,
+        # Taken round by round for one layer, which the ratio of two medians is not.
+        ratio=chosen.ratio_to_padded if alone else total_s / padded_s,
+        low=chosen.ratio_low if alone else None,
+        high=chosen.ratio_high if alone else None,
+        layers=len(found),
+        called=sum(1 for each in report.layers if each.calls),
+        packing=any(each.layout == "packed+packing" for _, each, _ in found),
+        not_told_apart=not_told_apart(chosen, layer.timings) if alone else (),
+    )
 
 
 def verdict(report: CostReport) -> str:
     """What a reader should take away: operations saved, operations wasted, and what the clock said."""
-    return " ".join(_sentences(report))
+    return " ".join([verdict_on_operations(report), *(_time(report) if report.costs.padded.mults else ())])
 
 
-def _sentences(report: CostReport) -> Iterator[str]:
+def verdict_on_operations(report: CostReport) -> str:
+    """The same without the clock, for a reader who finds the times beside it."""
+    return " ".join(_operations(report))
+
+
+def _operations(report: CostReport) -> Iterator[str]:
     costs = report.costs
     if not costs.padded.mults:
         ran = "No recurrent work that could be counted ran" if report.partial else "No recurrent work ran"
         yield f"{ran}, so there is nothing to judge."
         return
-    partial = "At least: some recurrent work could not be counted. " if report.partial else ""
-    # An estimate has run nothing.
-    tense = "would save" if all(layer.source == "estimate" for layer in report.layers) else "saved"
-    saved = costs.saved.mults
-    if saved > 0:
-        yield (
-            f"{partial}Packing {tense} {format_fraction(costs.saved_fraction)} of the multiplications: "
-            f"{format_count(costs.executed.mults)} instead of {format_count(costs.padded.mults)}."
-        )
-    else:
-        yield f"{partial}No multiplication of the padded batches was saved ({format_count(costs.executed.mults)} ran)."
+    yield _saved(report)
     yield _wasted(report)
-    yield from _time(report)
+
+
+def _estimated(report: CostReport) -> bool:
+    return all(layer.source == "estimate" for layer in report.layers)
+
+
+def _is_cell(layer: LayerCost) -> bool:
+    return isinstance(layer.spec, RnnSpec) and layer.spec.cell
+
+
+def _saved(report: CostReport) -> str:
+    costs, estimated = report.costs, _estimated(report)
+    executed, saved = format_count(costs.executed.mults), costs.saved.mults
+    would, ran = ("would save", "would run") if estimated else ("saved", "ran")
+    if saved > 0:
+        said = (
+            f"Packing {would} {format_fraction(costs.saved_fraction)} of the multiplications: "
+            f"{executed} instead of {format_count(costs.padded.mults)}."
+        )
+    elif saved < 0:
+        said = f"More multiplications {ran} than padded batches take: {executed}, {format_count(-saved)} more."
+    elif all(_is_cell(layer) for layer in report.layers if layer.calls):
+        # Its padded figures are those executed, for want of others: that is no finding.
+        said = f"{executed} multiplications {ran}; what padded batches would have cost is unknown."
+    else:
+        was = "would be" if estimated else "was"
+        said = f"No multiplication of the padded batches {was} saved ({executed} {ran})."
+    # What could not be counted may have saved another share.
+    return f"Of the work that could be counted, {said[0].lower()}{said[1:]}" if report.partial else said
 
 
 def _wasted(report: CostReport) -> str:
-    costs = report.costs
+    costs, estimated = report.costs, _estimated(report)
+    ran = "what would run" if estimated else "what ran"
+    if report.partial:
+        ran = "that work"
+    was = "would be" if estimated else "was"
     if costs.wasted is None:
         unknown = [layer for layer in report.layers if layer.wasted is None]
-        cells = all(getattr(layer.spec, "cell", False) for layer in unknown)
+        cells = all(map(_is_cell, unknown))
         why = "a cell sees one step at a time" if cells else "true lengths were not given"
-        return f"How much of what ran was padding is unknown for {_layers(unknown)}: {why}."
+        return f"How much of {ran} {was} padding is unknown for {_layers(unknown)}: {why}."
     if costs.wasted.mults == 0:
-        return "None of what ran was padding."
-    return f"{format_fraction(costs.wasted_fraction)} of what ran was padding ({format_count(costs.wasted.mults)})."
+        return f"None of {ran} {was} padding."
+    return f"{format_fraction(costs.wasted_fraction)} of {ran} {was} padding ({format_count(costs.wasted.mults)})."
 
 
 def _time(report: CostReport) -> Iterator[str]:
-    packed, recommended = time_ratio(report, "packed"), time_ratio(report, "recommended")
-    if packed is None and recommended is None:
+    packed, best = time_ratio(report, "packed"), time_ratio(report, "recommended")
+    if packed is None and best is None:
         saves = report.costs.saved.mults > 0
         yield "Whether that saves time was not measured." if saves else "Time was not measured."
     if packed is not None:
         packing = ", its packing included" if packed.packing else ""
-        yield f"When timed, packed took {_times(packed)} the time of padded{packing}."
-    if recommended is not None:
+        yield f"When timed, packed took {_times(packed)} the time of padded{packed.share}{packing}."
+    if best is not None:
         layouts = {layer.best_layout for layer in report.layers if layer.best_layout}
         named = layouts.pop() if len(layouts) == 1 else "each layer in its own layout"
-        if named != "packed":
-            yield f"Fastest with the same results: {named}, {_times(recommended)}."
+        others = f"; not told apart from {', '.join(best.not_told_apart)}" if best.not_told_apart else ""
+        if named != "packed" or others:
+            yield f"Fastest with the same outputs and hidden states: {named}, {_times(best)}{best.share}{others}."
+    yield from _doubts_on_time(report)
+
+
+def _doubts_on_time(report: CostReport) -> Iterator[str]:
+    timed = [layer.conditions for layer in report.layers if layer.conditions is not None]
+    if not all(conditions.complete for conditions in timed):
+        yield "The timing was interrupted, so its figures are less certain."
+    elif any(conditions.rounds < VERDICT_ROUNDS for conditions in timed):
+        yield f"It was timed in fewer than {VERDICT_ROUNDS} rounds, too few to tell layouts apart."
 
 
 def _times(ratio: TimeRatio) -> str:

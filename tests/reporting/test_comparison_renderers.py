@@ -120,6 +120,22 @@ def test_markdown_of_equal_reports_has_no_table() -> None:
     assert "layers: 4 same." in text
 
 
+@pytest.mark.parametrize("name", ["encoder.layers.", "@" * 999, "|:" * 500])
+def test_no_markdown_outgrows_a_comment(name: str) -> None:
+    lost = tuple(Uncounted(name=f"{name}{n}", type_name=name, reason=name) for n in range(1000))
+    before = report(*(packed_layer(f"{name}{n}", [1]) for n in range(1000)))
+    after = report(*(packed_layer(f"{name}{n}", [n + 2]) for n in range(1000)), uncounted=lost)
+    text = render("markdown", compare(before, after))
+    assert len(text) < 65_536
+    rows = [line for line in text.splitlines() if line.startswith("| <code>") or line.startswith("| `")]
+    # The layer of most growth, of 1,001 steps, stands first, and those left out are counted.
+    assert "| 1 → 1,001 |" in rows[0]
+    assert f"| and {1000 - len(rows):,} more |  |  |  |  |  |" in text
+    regressions = text.count("**REGRESSION** ")
+    # A thousand layers, the total and a thousand uncounted modules.
+    assert f"- and {2001 - regressions:,} more\n" in text
+
+
 def test_json_holds_integers_verdict_and_sentences() -> None:
     document = json.loads(render("json", COMPARED))
     assert (document["comparison_version"], document["regressed"], document["partial"]) == (1, True, True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,19 @@ def test_the_page_opens_without_an_error_and_without_the_network(browser: Any, t
     assert [text.split()[0] for text in page.locator(".figures dt").all_text_contents()] == [
         *("saved", "wasted", "time", "layers")
     ]
+
+
+@pytest.mark.parametrize(("width", "rows"), [(360, [1, 1, 1, 1]), (700, [2, 2]), (850, [2, 2]), (1000, [4])])
+def test_no_figure_stands_in_a_row_of_its_own_beside_fuller_ones(
+    width: int, rows: list[int], browser: Any, tmp_path: Path
+) -> None:
+    opened = Opened(browser, write(tmp_path, report(timed_layer("encoder.rnn"))))
+    opened.page.set_viewport_size({"width": width, "height": 800})
+    tops = opened.page.locator(".figures div").evaluate_all(
+        "all => all.map((each) => Math.round(each.getBoundingClientRect().top))"
+    )
+    assert list(Counter(tops).values()) == rows
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_every_mark_has_a_tooltip(browser: Any, tmp_path: Path) -> None:

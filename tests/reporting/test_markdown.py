@@ -38,9 +38,10 @@ def test_a_whole_comment() -> None:
 
 
 EXPECTED = """\
-- **PARTIAL (1 module not counted): 18.9 % of the padded mults saved, wasted unknown (lengths not given)**
-- Executed 780 of 960 padded MACs, 891 of 1,098 mults and 1,005 of 1,230 adds
-- Operations, not time: fewer operations can still take longer on a given device
+- **PARTIAL (1 module not counted): Of the work that could be counted, packing saved 18.9 % of the multiplications: \
+891 instead of 1,098. How much of that work was padding is unknown for 1 layer: true lengths were not given.**
+- Executed 780 of 960 padded MACs, 891 of 1,098 mults and 1,005 of 1,230 adds.
+- Operations, not time: fewer operations can still take longer on a given device.
 
 | layer | module | calls | rows executed / padded | MACs | mults saved | mults wasted |
 | --- | --- | ---: | ---: | ---: | ---: | ---: |
@@ -70,10 +71,11 @@ def test_timed_layers_get_the_layout_to_use() -> None:
 
 
 TIMED = """\
-- **27.3 % of the padded mults saved, 0.0 % of the executed mults wasted on padding**
-- Executed 480 of 660 padded MACs, 552 of 759 mults and 600 of 825 adds
-- Time of `rnn`: `packed` takes 1.50x (1.40 to 1.60) of padded; fastest with the results of a packed run is `split`, \
-0.50x (0.40 to 0.60) of padded
+- **Packing saved 27.3 % of the multiplications: 552 instead of 759. None of what ran was padding.**
+- Executed 480 of 660 padded MACs, 552 of 759 mults and 600 of 825 adds.
+- Time of `rnn`: `packed` takes 1.50x (1.40 to 1.60) of padded; \
+fastest with the outputs and hidden states of a packed run is `split`, \
+0.50x (0.40 to 0.60) of padded.
 
 | layer | module | calls | rows executed / padded | MACs | mults saved | mults wasted | best layout | \
 its time of padded |
@@ -84,13 +86,29 @@ its time of padded |
 """
 
 
+def test_layouts_that_are_not_told_apart_are_named() -> None:
+    timings = (
+        timing("padded", 1, "same", 10),
+        timing("bucketed(2)", 0.6, "faster", 8),
+        timing("split", 0.5, "faster", 8),
+    )
+    timed = msgspec.structs.replace(
+        packed_layer("rnn", [5, 2]), timings=timings, conditions=CONDITIONS, best_layout="split"
+    )
+    line = rendered(timed).splitlines()[2]
+    assert line.endswith("`split`, 0.50x (0.40 to 0.60) of padded; not told apart from `bucketed(2)`.")
+    crowded = (timings[0], *(timing(f"bucketed({n})", 0.6, "faster", 8) for n in range(2, 1000)), timings[2])
+    line = rendered(msgspec.structs.replace(timed, timings=crowded)).splitlines()[2]
+    assert line.endswith("`bucketed(8)`, `bucketed(9)` and 990 more.")
+
+
 def test_a_report_of_nothing() -> None:
     assert (
         MarkdownRenderer().render(CostReport())
         == """\
-- **Nothing ran that could be counted**
-- Executed 0 of 0 padded MACs, 0 of 0 mults and 0 of 0 adds
-- Operations, not time: fewer operations can still take longer on a given device
+- **No recurrent work ran, so there is nothing to judge.**
+- Executed 0 of 0 padded MACs, 0 of 0 mults and 0 of 0 adds.
+- Operations, not time: fewer operations can still take longer on a given device.
 
 <details><summary>Notes</summary>
 
@@ -103,9 +121,9 @@ def test_a_report_of_nothing() -> None:
 
 def test_an_estimate_and_a_failed_proof_say_so_first() -> None:
     estimated = msgspec.structs.replace(packed_layer("a", [5, 2]), source="estimate")
-    assert rendered(estimated).startswith("- **ESTIMATED, nothing was run: 30.0 % of")
+    assert rendered(estimated).startswith("- **ESTIMATED, nothing was run: Packing would save 30.0 %")
     failed = msgspec.structs.replace(report(packed_layer("a", [5, 2])), verification=Verification(differences=("x",)))
-    assert MarkdownRenderer().render(failed).startswith("- **NOT VERIFIED: 30.0 % of")
+    assert MarkdownRenderer().render(failed).startswith("- **NOT VERIFIED: Packing saved 30.0 %")
 
 
 @pytest.mark.parametrize(

@@ -250,6 +250,7 @@ def test_names_of_layouts_are_whole_beside_wide_figures() -> None:
     assert all(len(line) <= 80 for line in table)
     starts = "".join(line.split()[0] for line in table[2:])
     assert starts.startswith("".join(("padded", *names)))
+    assert [line for line in table if line.startswith(("(", ")"))] == ["(2)", "(16)"]
 
 
 def test_units_of_a_spec_are_shown() -> None:

@@ -8,8 +8,11 @@ from rnncost.counting import RnnSpec
 from rnncost.reporting import CostReport, LayerCost
 from rnncost.reporting.contamination import Contamination
 from rnncost.reporting.renderers.html import HtmlRenderer
-from rnncost.reporting.verdict import verdict
-from tests.reporting.reports import SCRIPTED, packed_layer, padded_layer, report
+from rnncost.reporting.renderers.markdown import MarkdownRenderer
+from rnncost.reporting.renderers.notebook import NotebookRenderer
+from rnncost.reporting.verdict import verdict, verdict_on_operations
+from tests.reporting.reports import LSTM, SCRIPTED, packed_layer, padded_layer, report
+from tests.reporting.test_pictures import beyond_padded
 from tests.reporting.test_text import CONDITIONS, timing
 
 
@@ -46,15 +49,76 @@ def test_a_cell_has_no_lengths_to_give() -> None:
     cell = msgspec.structs.replace(
         padded_layer("rnn", 2, 1), spec=RnnSpec(kind="lstm", input_size=2, hidden_size=3, cell=True)
     )
-    assert "unknown for 1 layer: a cell sees one step at a time." in verdict(report(cell))
+    # LSTM(2, 3): 69 mults a row, 2 rows.
+    assert verdict(report(cell)) == (
+        "138 multiplications ran; what padded batches would have cost is unknown. "
+        "How much of what ran was padding is unknown for 1 layer: a cell sees one step at a time. "
+        "Time was not measured."
+    )
     assert "unknown for 2 layers: true lengths" in verdict(report(cell, padded_layer("other", 2, 4)))
+
+
+def test_every_form_says_why_waste_is_unknown() -> None:
+    cell = msgspec.structs.replace(
+        padded_layer("rnn", 2, 1), spec=RnnSpec(kind="lstm", input_size=2, hidden_size=3, cell=True)
+    )
+    for renderer in (HtmlRenderer(), MarkdownRenderer(), NotebookRenderer()):
+        shown = renderer.render(report(cell))
+        assert "padding is unknown for 1 layer: a cell sees one step at a time." in shown
+        assert "lengths not given" not in shown
+        assert "lengths unknown" not in shown
+
+
+def test_what_is_counted_does_not_vouch_for_the_rest() -> None:
+    assert verdict(report(packed_layer("rnn", [5, 2]), uncounted=(SCRIPTED,))) == (
+        "Of the work that could be counted, packing saved 30.0 % of the multiplications: 483 instead of 690. "
+        "None of that work was padding. Whether that saves time was not measured."
+    )
+
+
+def test_an_estimate_did_not_run() -> None:
+    packed = msgspec.structs.replace(packed_layer("rnn", [5, 2]), source="estimate")
+    assert verdict_on_operations(report(packed)) == (
+        "Packing would save 30.0 % of the multiplications: 483 instead of 690. None of what would run would be padding."
+    )
+    # GRU(2, 3): 51 mults a row, 8 rows, 3 of them padding.
+    padded = msgspec.structs.replace(padded_layer("rnn", 2, 4, [4, 1]), source="estimate")
+    assert verdict_on_operations(report(padded)) == (
+        "No multiplication of the padded batches would be saved (408 would run). "
+        "37.5 % of what would run would be padding (153)."
+    )
+
+
+def test_more_than_padded_is_no_saving() -> None:
+    said = verdict_on_operations(report(beyond_padded("odd")))
+    assert said.startswith("More multiplications ran than padded batches take: 483, 69 more. ")
+
+
+def test_time_of_some_layers_is_not_that_of_all() -> None:
+    rest = (packed_layer("second", [5, 2]), LayerCost(name="never called", spec=LSTM))
+    said = verdict(report(timed(("packed", 1.5), ("split", 0.5), best="split"), *rest))
+    assert said.endswith(
+        " When timed, packed took 1.50× (1.40 to 1.60) the time of padded in 1 of 2 layers. "
+        "Fastest with the same outputs and hidden states: split, 0.50× (0.40 to 0.60) in 1 of 2 layers."
+    )
+
+
+def test_what_the_rounds_do_not_tell_is_not_told() -> None:
+    near = timed(("bucketed(2)", 0.55), ("split", 0.5), best="split")
+    assert verdict(report(near)).endswith(" split, 0.50× (0.40 to 0.60); not told apart from bucketed(2).")
+    for change, said in (
+        ({"complete": False, "rounds": 4}, "The timing was interrupted, so its figures are less certain."),
+        ({"rounds": 5}, "It was timed in fewer than 6 rounds, too few to tell layouts apart."),
+    ):
+        layer = msgspec.structs.replace(near, conditions=msgspec.structs.replace(CONDITIONS, **change))
+        assert verdict(report(layer)).endswith(f" {said}")
 
 
 def test_time_says_whether_packing_is_in_it() -> None:
     packed, packing, split = ("packed", 1.5), ("packed+packing", 1.7), ("split", 0.5)
     assert verdict(report(timed(packed, split, best="split"))).endswith(
         " When timed, packed took 1.50× (1.40 to 1.60) the time of padded. "
-        "Fastest with the same results: split, 0.50× (0.40 to 0.60)."
+        "Fastest with the same outputs and hidden states: split, 0.50× (0.40 to 0.60)."
     )
     assert verdict(report(timed(packed, packing, best="packed"))).endswith(
         " When timed, packed took 1.70× (1.60 to 1.80) the time of padded, its packing included."

@@ -8,7 +8,9 @@ from rnncost.reporting.costs import Costs
 from rnncost.reporting.layer import LayerCost
 from rnncost.reporting.notes import notes
 from rnncost.reporting.report import CostReport
-from rnncost.units import format_fraction, printable
+from rnncost.units import format_count, format_fraction, printable
+
+FIGURES = ("calls", "rows executed / padded", "MACs", "mults saved", "mults wasted")
 
 
 def largest(layers: tuple[LayerCost, ...], limit: int) -> tuple[tuple[LayerCost, ...], tuple[LayerCost, ...]]:
@@ -47,15 +49,26 @@ def shortened(text: str, length: int) -> str:
     return f"{shown[:half]} .. {shown[-half:]}"
 
 
-def verdict(report: CostReport) -> str:
-    """What was saved and what is wasted, in a sentence without an end."""
-    costs = report.costs
-    if costs.saved_fraction is None:
-        return "nothing ran that could be counted"
-    saved = f"{format_fraction(costs.saved_fraction)} of the padded mults saved"
-    if costs.wasted is None:
-        return f"{saved}, wasted unknown (lengths not given)"
-    return f"{saved}, {format_fraction(costs.wasted_fraction)} of the executed mults wasted on padding"
+def executed(report: CostReport) -> str:
+    """The exact totals in a sentence."""
+    ran, padded = report.executed, report.padded
+    return (
+        f"Executed {ran.macs:,} of {padded.macs:,} padded MACs, {ran.mults:,} of {padded.mults:,} mults "
+        f"and {ran.adds:,} of {padded.adds:,} adds."
+    )
+
+
+def figures(layers: Iterable[LayerCost], costs: Costs) -> tuple[str, ...]:
+    """What stands under :data:`FIGURES` in the row of these layers, whose costs together are ``costs``."""
+    tallies = [layer.tally for layer in layers]
+    rows, padded = sum(tally.rows for tally in tallies), sum(tally.padded_rows for tally in tallies)
+    return (
+        f"{sum(tally.calls for tally in tallies):,}",
+        f"{format_count(rows)} / {format_count(padded)}",
+        format_count(costs.executed.macs),
+        format_fraction(costs.saved_fraction),
+        "?" if costs.wasted is None else format_fraction(costs.wasted_fraction),
+    )
 
 
 def doubts(report: CostReport) -> str:

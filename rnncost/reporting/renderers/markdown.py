@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import re
 
-from rnncost.reporting.costs import Costs
 from rnncost.reporting.layer import LayerCost
-from rnncost.reporting.renderers.digest import contaminated, doubts, largest, other_notes, shortened, total, verdict
+from rnncost.reporting.notes import NOT_TIME
+from rnncost.reporting.renderers.digest import (
+    FIGURES,
+    contaminated,
+    doubts,
+    executed,
+    figures,
+    largest,
+    other_notes,
+    shortened,
+    total,
+)
 from rnncost.reporting.report import CostReport
-from rnncost.reporting.timing import LayoutTiming, recommended
-from rnncost.units import format_count, format_fraction
+from rnncost.reporting.timing import LayoutTiming, not_told_apart, recommended
+from rnncost.reporting.verdict import verdict_on_operations
 
 _MAX_LAYERS = 30
 _MAX_UNCOUNTED = 10
 _MAX_NOTES = 7
 _MAX_CONTAMINATED = 3
+_MAX_LAYOUTS = 8
 # A character may become an entity of six: all at their longest are 60,000 characters.
 _NAME = 60
 _SENTENCE = 250
-_UNKNOWN = "?"
 # Inside a word an underscore is none.
 _MARKUP = r"[&<>|*`\[\]\\~#@$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])"
-_NO_TIME = "Operations, not time: fewer operations can still take longer on a given device."
 
 
 class MarkdownRenderer:
@@ -47,26 +56,26 @@ class MarkdownRenderer:
 
 
 def _summary(report: CostReport) -> tuple[str, str, str]:
-    executed, padded = report.executed, report.padded
-    said = verdict(report)
-    return (
-        f"**{doubts(report)}{said[0].upper()}{said[1:]}**",
-        f"Executed {executed.macs:,} of {padded.macs:,} padded MACs, {executed.mults:,} of {padded.mults:,} mults "
-        f"and {executed.adds:,} of {padded.adds:,} adds",
-        _time(report),
-    )
+    return f"**{doubts(report)}{verdict_on_operations(report)}**", executed(report), _time(report)
 
 
 def _time(report: CostReport) -> str:
     timed = [(layer, best) for layer in report.layers if (best := _best(layer)) is not None]
     if not timed:
-        return _NO_TIME.rstrip(".")
+        return f"{NOT_TIME}."
     layer, best = max(timed, key=lambda each: each[0].executed.mults)
     more = f"; {len(timed) - 1:,} more timed, see below" if len(timed) > 1 else ""
     return (
-        f"Time of {_code(layer.name)}: {_packed(layer)}fastest with the results of a packed run is "
-        f"{_code(str(layer.best_layout))}, {_ratio(best)} of padded{more}"
+        f"Time of {_code(layer.name)}: {_packed(layer)}fastest with the outputs and hidden states of a packed run is "
+        f"{_code(str(layer.best_layout))}, {_ratio(best)} of padded{_others(layer, best)}{more}."
     )
+
+
+def _others(layer: LayerCost, best: LayoutTiming) -> str:
+    found = not_told_apart(best, layer.timings)
+    names = ", ".join(map(_code, found[:_MAX_LAYOUTS]))
+    more = f" and {len(found) - _MAX_LAYOUTS:,} more" if len(found) > _MAX_LAYOUTS else ""
+    return f"; not told apart from {names}{more}" if found else ""
 
 
 def _packed(layer: LayerCost) -> str:
@@ -80,39 +89,26 @@ def _packed(layer: LayerCost) -> str:
 def _table(report: CostReport) -> str:
     shown, folded = largest(report.layers, _MAX_LAYERS)
     timed = any(layer.timings for layer in report.layers)
-    header = ["layer", "module", "calls", "rows executed / padded", "MACs", "mults saved", "mults wasted"]
-    rules = ["---", "---", *["---:"] * 5]
+    header = ["layer", "module", *FIGURES]
+    rules = ["---", "---", *["---:"] * len(FIGURES)]
     if timed:
         header += ["best layout", "its time of padded"]
         rules += ["---", "---:"]
     rows = [header, rules, *(_layer_row(layer, timed) for layer in shown)]
     empty = [""] * 2 if timed else []
     if folded:
-        rows.append([f"and {len(folded):,} more", "", *_figures(folded, total(folded)), *empty])
+        rows.append([f"and {len(folded):,} more", "", *figures(folded, total(folded)), *empty])
     name = "**total (partial)**" if report.partial else "**total**"
-    rows.append([name, "", *_figures(report.layers, report.costs), *empty])
+    rows.append([name, "", *figures(report.layers, report.costs), *empty])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def _layer_row(layer: LayerCost, timed: bool) -> list[str]:
-    row = [_code(layer.name), _text(shortened(str(layer.spec), _NAME)), *_figures((layer,), layer.costs)]
+    row = [_code(layer.name), _text(shortened(str(layer.spec), _NAME)), *figures((layer,), layer.costs)]
     if timed:
         best = _best(layer)
         row += ["", ""] if best is None else [_code(str(layer.best_layout)), _ratio(best)]
     return row
-
-
-def _figures(layers: tuple[LayerCost, ...], costs: Costs) -> list[str]:
-    tallies = [layer.tally for layer in layers]
-    rows, padded = sum(tally.rows for tally in tallies), sum(tally.padded_rows for tally in tallies)
-    wasted = _UNKNOWN if costs.wasted is None else format_fraction(costs.wasted_fraction)
-    return [
-        f"{sum(tally.calls for tally in tallies):,}",
-        f"{format_count(rows)} / {format_count(padded)}",
-        format_count(costs.executed.macs),
-        format_fraction(costs.saved_fraction),
-        wasted,
-    ]
 
 
 def _uncounted(report: CostReport) -> str:
@@ -135,7 +131,7 @@ def _ratio(timing: LayoutTiming) -> str:
 
 def _is_said(note: str) -> bool:
     """Whether the third line says it already."""
-    return note.startswith("Operations, not time:")
+    return note.startswith(NOT_TIME)
 
 
 def _code(name: str) -> str:

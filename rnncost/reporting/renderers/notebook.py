@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from rnncost.reporting.costs import Costs
 from rnncost.reporting.layer import LayerCost
 from rnncost.reporting.renderers.bars import LEGEND, PARTS, BarParts
-from rnncost.reporting.renderers.digest import doubts, largest, other_notes, shortened, total, verdict
+from rnncost.reporting.renderers.digest import (
+    FIGURES,
+    doubts,
+    executed,
+    figures,
+    largest,
+    other_notes,
+    shortened,
+    total,
+)
 from rnncost.reporting.renderers.templates import environment
 from rnncost.reporting.report import CostReport
 from rnncost.reporting.timing import recommended
-from rnncost.units import format_count, format_fraction
+from rnncost.reporting.verdict import verdict
+from rnncost.units import format_count
 
 _MAX_LAYERS = 50
 _MAX_UNCOUNTED = 10
 _MAX_NOTES = 10
 _NAME = 80
 _SENTENCE = 400
-_UNKNOWN = "?"
 _STRIPES = "repeating-linear-gradient(135deg, rgba(200, 150, 30, 0.8) 0 3px, transparent 3px 6px)"
 # Half-transparent colours and the text's own: visible on white and on black alike.
 _FILLS = {
@@ -47,16 +55,16 @@ def _content(report: CostReport) -> dict[str, Any]:
     rows = [_row(layer, parts, longest) for layer, parts in zip(shown, bars, strict=True)]
     if folded:
         rest = {"name": f"and {len(folded):,} more", "spec": "", "bar": (), "ratio": "", "layout": ""}
-        rows.append({**rest, **_figures(folded, total(folded))})
-    said = verdict(report)
+        rows.append({**rest, "figures": figures(folded, total(folded))})
     return {
         "doubts": doubts(report),
-        "verdict": said[0].upper() + said[1:],
-        "executed": _executed(report),
+        "verdict": verdict(report),
+        "executed": executed(report),
+        "headings": FIGURES,
         "rows": rows,
         "total": {
             "name": "total (partial)" if report.partial else "total",
-            **_figures(report.layers, report.costs),
+            "figures": figures(report.layers, report.costs),
         },
         "timed": any(layer.timings for layer in report.layers),
         "legend": [(part, LEGEND[part]) for part in PARTS if any(getattr(parts, part) for parts in bars)],
@@ -65,14 +73,6 @@ def _content(report: CostReport) -> dict[str, Any]:
         "text": _TEXT,
         "cell": _CELL,
     }
-
-
-def _executed(report: CostReport) -> str:
-    executed, padded = report.executed, report.padded
-    return (
-        f"Executed {executed.macs:,} of {padded.macs:,} padded MACs, {executed.mults:,} of {padded.mults:,} mults "
-        f"and {executed.adds:,} of {padded.adds:,} adds."
-    )
 
 
 def _row(layer: LayerCost, parts: BarParts, longest: int) -> dict[str, Any]:
@@ -86,25 +86,13 @@ def _row(layer: LayerCost, parts: BarParts, longest: int) -> dict[str, Any]:
         "width": _percent(parts.total, longest),
         "ratio": "" if best is None else f"{best.ratio_to_padded:.2f}x",
         "layout": "" if best is None else layer.best_layout,
-        **_figures((layer,), layer.costs),
+        "figures": figures((layer,), layer.costs),
     }
 
 
 def _percent(part: int, whole: int) -> str:
     """A width in percent, of a part that is there never 0."""
     return f"{max(part / whole * 100, 0.1):.1f}" if part else "0"
-
-
-def _figures(layers: tuple[LayerCost, ...], costs: Costs) -> dict[str, str]:
-    tallies = [layer.tally for layer in layers]
-    rows, padded = sum(tally.rows for tally in tallies), sum(tally.padded_rows for tally in tallies)
-    return {
-        "calls": f"{sum(tally.calls for tally in tallies):,}",
-        "rows": f"{format_count(rows)} / {format_count(padded)}",
-        "macs": format_count(costs.executed.macs),
-        "saved": format_fraction(costs.saved_fraction),
-        "wasted": _UNKNOWN if costs.wasted is None else format_fraction(costs.wasted_fraction),
-    }
 
 
 def _uncounted(report: CostReport) -> list[str]:

@@ -53,7 +53,7 @@ def figures(report: CostReport) -> list[Figure]:
     wasted = _UNKNOWN if costs.wasted is None else format_fraction(costs.wasted_fraction)
     unknown = sum(1 for layer in report.layers if layer.wasted is None)
     wasted_detail = (
-        f"lengths unknown in {unknown:,} of {len(report.layers):,} layers"
+        f"unknown in {unknown:,} of {len(report.layers):,} layers"
         if costs.wasted is None
         else f"{format_count(costs.wasted.mults)} of {format_count(costs.executed.mults)} mults executed"
     )
@@ -77,8 +77,10 @@ def _time_figure(ratio: TimeRatio | None) -> Figure:
     packed = "packed+packing" if ratio.packing else "packed"
     over = packed if ratio.layout == "packed" else "recommended layouts"
     if ratio.low is None or ratio.high is None:
-        return Figure("time ratio", f"{ratio.ratio:.2f}×", f"{over} to padded, sum of {ratio.layers:,} layers")
-    return Figure("time ratio", f"{ratio.ratio:.2f}×", f"{over} to padded, 95 % in {ratio.low:.2f} to {ratio.high:.2f}")
+        certain = f"sum of {ratio.layers:,} layers"
+    else:
+        certain = f"95 % in {ratio.low:.2f} to {ratio.high:.2f}"
+    return Figure("time ratio", f"{ratio.ratio:.2f}×", f"{over} to padded{ratio.share}, {certain}")
 
 
 def sections(report: CostReport) -> list[Section]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 import textwrap
 from typing import TextIO
@@ -45,10 +46,7 @@ class TextRenderer:
 
     def render(self, report: CostReport) -> str:
         """The report as text without colour."""
-        stream = io.StringIO()
-        console = Console(file=stream, width=self._width, color_system=None, force_terminal=False)
-        console.print(_report(report, self._width, self._glyphs))
-        return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
+        return plain_text(_report(report, self._width, self._glyphs), self._width)
 
 
 def print_report(report: CostReport, file: TextIO | None = None) -> None:
@@ -67,6 +65,13 @@ def print_report(report: CostReport, file: TextIO | None = None) -> None:
     else:
         ascii_only = not can_show("".join(msgspec.structs.astuple(BLOCKS)), encoding)
         stream.write(fit_encoding(TextRenderer(width=width, ascii_only=ascii_only).render(report), encoding))
+
+
+def plain_text(drawing: RenderableType, width: int) -> str:
+    """What a console without colours shows in so many columns, no line ending in spaces."""
+    stream = io.StringIO()
+    Console(file=stream, width=width, color_system=None, force_terminal=False).print(drawing)
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
 
 
 def fit_encoding(text: str, encoding: str) -> str:
@@ -110,7 +115,7 @@ def _headline(report: CostReport) -> str:
 
 
 def _layer_table(report: CostReport, width: int) -> Table:
-    table = _table()
+    table = plain_table()
     table.add_column("layer", ratio=1, overflow="fold")
     headings = (
         "calls",
@@ -159,7 +164,7 @@ def _layer_cells(layer: LayerCost) -> list[str]:
 
 
 def _totals_table(report: CostReport, width: int) -> Table:
-    table = _table()
+    table = plain_table()
     table.add_column("operations (partial)" if report.partial else "operations", no_wrap=True, min_width=20)
     # The first column is 20 wide, a short number with its gap 9, and the last heading 12.
     headings = ("MACs", "mults", "adds", "activations")[: 4 if width >= 70 else min(3, (width - 20) // 9)]
@@ -182,10 +187,10 @@ def _add_totals(table: Table, prefix: str, costs: Costs, digits: int) -> None:
 def _total_cells(count: OpCount | None, digits: int) -> list[str]:
     if count is None:
         return [_UNKNOWN] * 4
-    return [_exact(number, digits) for number in (count.macs, count.mults, count.adds, count.activations)]
+    return [exact_or_short(number, digits) for number in (count.macs, count.mults, count.adds, count.activations)]
 
 
-def _exact(number: int, digits: int) -> str:
+def exact_or_short(number: int, digits: int) -> str:
     """All digits, where they fit their share of the line."""
     full = f"{number:,}"
     return full if len(full) <= digits else format_count(number)
@@ -193,7 +198,7 @@ def _exact(number: int, digits: int) -> str:
 
 def _run_time_table(layers: tuple[LayerCost, ...], total: RunTime) -> Table:
     backward = bool(total.backward_calls or total.backward_untimed)
-    table = _table()
+    table = plain_table()
     table.add_column(f"time in this run, {total.device}", ratio=1, overflow="fold")
     for heading in ("calls", "forward", "a call", *(("calls", "backward", "a call", "total") if backward else ())):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -230,15 +235,17 @@ def _timing(layer: LayerCost, conditions: TimingConditions, width: int) -> list[
         f"{_batches(conditions)}, {conditions.rows:,} real of {conditions.padded_rows:,} padded rows; "
         f"{conditions.rounds} interleaved rounds{stopped}"
     )
-    table = _table()
+    table = plain_table()
     table.add_column("layout", ratio=1, overflow="fold")
     headings = ("ops\nsaved", "time\nsaved", "ratio to\npadded, 95 %", "verdict", "total", "of it\nforward", "memory")
     shown = slice(None) if width >= WIDTH else slice(4) if width >= _STACKED else slice(2, 4 if width >= 40 else 3)
     for heading in headings[shown]:
         table.add_column(heading, justify="right", no_wrap=True)
     for each in layer.timings:
-        # 80 columns are one too few for packed+packing on one line.
-        name = printable(each.layout) if width > WIDTH else printable(each.layout).replace("+", "\n+")
+        name = printable(each.layout)
+        if width <= WIDTH:
+            # 80 columns are one too few for packed+packing on one line, and with wide figures for bucketed(2).
+            name = re.sub(r"(?<=.)(?=[+(])", "\n", name)
         table.add_row(Text(name + ("" if each.exact else " *")), *_timing_cells(each, conditions)[shown])
     lines: list[RenderableType] = [Text(textwrap.fill(title, min(width, WIDTH))), table]
     if not all(each.exact for each in layer.timings):
@@ -266,5 +273,6 @@ def _ratio(ratio: float) -> str:
     return f"{ratio:.2f}" if ratio < 9.995 else f"{ratio:.1f}"
 
 
-def _table() -> Table:
+def plain_table() -> Table:
+    """A table with a line below its headings and no other, as wide as the console."""
     return Table(box=SIMPLE_HEAD, expand=True, padding=(0, 1, 0, 0), pad_edge=False, header_style="", show_edge=False)

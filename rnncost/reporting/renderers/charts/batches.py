@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from typing import Any
 
 import altair as alt
@@ -155,7 +157,7 @@ def _filler_color(batch: SeenBatch) -> str:
     return SAVED if batch.shape.packed else WASTED
 
 
-def _runs(filled: Any) -> Any:
+def _runs(filled: Sequence[Fraction]) -> Iterator[tuple[int, int, float]]:
     """Neighbouring blocks of the same share as one, so that a picture stays small."""
     start = 0
     for end in range(1, len(filled) + 1):

@@ -12,7 +12,7 @@ from rnncost.reporting.renderers.charts.operations import distinct_names
 from rnncost.reporting.renderers.charts.theme import REAL, SAVED, UNKNOWN, WASTED, WIDTH
 from rnncost.reporting.report import CostReport
 from rnncost.reporting.timing import realised_savings, recommended
-from rnncost.units import format_bytes, format_count, format_fraction, format_seconds
+from rnncost.units import format_bytes, format_count, format_seconds
 
 SHOWN_LAYERS = 12
 _COLORS = {"faster": REAL, "slower": WASTED, "same": SAVED, "unclear": UNKNOWN}
@@ -131,7 +131,6 @@ def _saved(name: str, layer: LayerCost) -> list[dict[str, Any]]:
                     "verdict": timing.verdict,
                     "operations": operations,
                     "time": seconds,
-                    "label": format_fraction(operations),
                 }
             )
     return found

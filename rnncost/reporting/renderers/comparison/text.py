@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import sys
 import textwrap
 from typing import TextIO
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from rnncost.reporting.comparison import Comparison, Figures, LayerChange, exact
 from rnncost.reporting.renderers.comparison.rows import change_of_mults, totals
-from rnncost.reporting.renderers.text import WIDTH, fit_encoding
+from rnncost.reporting.renderers.text import WIDTH, exact_or_short, fit_encoding, plain_table, plain_text
 from rnncost.units import format_count
 
 _STYLES = {"same": "dim", "added": "yellow", "removed": "yellow", "renamed": "yellow", "changed": "bold"}
@@ -32,10 +30,7 @@ class TextComparison:
 
     def render(self, comparison: Comparison) -> str:
         """The comparison as text without colour."""
-        stream = io.StringIO()
-        console = Console(file=stream, width=self._width, color_system=None, force_terminal=False)
-        console.print(_comparison(comparison))
-        return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
+        return plain_text(_comparison(comparison), self._width)
 
 
 def print_comparison(comparison: Comparison, file: TextIO | None = None) -> None:
@@ -65,7 +60,7 @@ def _comparison(comparison: Comparison) -> RenderableType:
 
 
 def _layer_table(comparison: Comparison) -> Table:
-    table = _table()
+    table = plain_table()
     table.add_column("layer", ratio=1, overflow="fold")
     table.add_column("status", no_wrap=True)
     for heading in ("rows\nbefore", "rows\nnow", "mults\nbefore", "mults\nnow", "mults\nchange", "wasted\nnow"):
@@ -96,7 +91,7 @@ def _short(figures: Figures | None, name: str) -> str:
 
 
 def _totals_table(comparison: Comparison) -> Table:
-    table = _table()
+    table = plain_table()
     table.add_column("total (partial)" if comparison.partial else "total", no_wrap=True, min_width=15)
     for heading in ("baseline", "current", "difference", "change"):
         table.add_column(heading, justify="right", no_wrap=True, ratio=1)
@@ -107,9 +102,4 @@ def _totals_table(comparison: Comparison) -> Table:
 
 def _fitted(figure: int | None) -> str:
     """All digits, where they fit a fifth of the line."""
-    full = exact(figure)
-    return full if figure is None or len(full) <= 14 else format_count(figure)
-
-
-def _table() -> Table:
-    return Table(box=SIMPLE_HEAD, expand=True, padding=(0, 1, 0, 0), pad_edge=False, header_style="", show_edge=False)
+    return exact(figure) if figure is None else exact_or_short(figure, 14)
