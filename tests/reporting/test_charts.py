@@ -136,3 +136,23 @@ def test_on_the_command_line(tmp_path: Path) -> None:
         True,
         True,
     )
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".png"])
+def test_counts_beyond_64_bits_are_drawn(suffix: str, tmp_path: Path) -> None:
+    huge = report(packed_layer("a", [10**18, 10**17]), packed_layer("b", [10**27]))
+    for name in ("operations", "occupancy", "lengths"):
+        huge.save(tmp_path / f"{name}{suffix}", chart=name)
+    if suffix == ".svg":
+        text = (tmp_path / "operations.svg").read_text(encoding="utf-8")
+        assert re.search(r">[0-9.]+e\+28<", text)
+        assert not re.search(r">[0-9]{4,}Y<", text)
+
+
+def test_an_axis_begins_at_0_without_a_prefix(tmp_path: Path) -> None:
+    long = report(packed_layer("a", [100_000] + [1] * 3_000))
+    for name in ("operations", "occupancy", "lengths"):
+        long.save(tmp_path / f"{name}.svg", chart=name)
+        text = (tmp_path / f"{name}.svg").read_text(encoding="utf-8")
+        assert ">0<" in text
+        assert not re.search(r">0[kMG]<", text)
