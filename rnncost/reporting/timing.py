@@ -62,7 +62,7 @@ class LayoutTiming(msgspec.Struct, frozen=True, kw_only=True):
         backward_s: seconds of the backward pass; ``None`` where it was not timed.
         total_s: seconds of both, timed together.
         ratio_to_padded: ``total_s`` over that of ``padded``, taken round by round.
-        ratio_low: lower end of its 95 % interval.
+        ratio_low: lower end of its 95 % interval; of fewer than six rounds the lowest ratio of all.
         ratio_high: upper end.
         verdict: ``faster``, ``slower``, ``same`` (inside ±3 %) or ``unclear``.
         peak_bytes: memory at its peak; on the CPU inputs, outputs and saved activations alone.
@@ -119,6 +119,16 @@ class TimingConditions(msgspec.Struct, frozen=True, kw_only=True):
     complete: bool
     backward: bool
 
+    @property
+    def conclusive(self) -> bool:
+        """Whether there were rounds enough for an interval of 95 %, and so for a verdict."""
+        return self.rounds >= VERDICT_ROUNDS
+
+    @property
+    def spread(self) -> str:
+        """What lies between the two ends of a ratio: ``95 % interval``, or the range of too few rounds for one."""
+        return "95 % interval" if self.conclusive else f"range of only {_rounds(self.rounds)}"
+
 
 def realised_savings(timing: LayoutTiming, conditions: TimingConditions) -> tuple[float, float]:
     """What a layout saves of the operations of padded, and of its time; either may be negative.
@@ -159,7 +169,7 @@ def advice(
         groups = _groups(chosen.groups, conditions.batches)
         parts.append(
             f"Fastest with the results of a packed run: {best}{groups} ({chosen.ratio_to_padded:.2f}x of padded, "
-            f"95 % interval {chosen.ratio_low:.2f} to {chosen.ratio_high:.2f}{_predicted(chosen, timings)})"
+            f"{conditions.spread} {chosen.ratio_low:.2f} to {chosen.ratio_high:.2f}{_predicted(chosen, timings)})"
             f"{_not_told_apart(chosen, timings)}"
         )
         if chosen.groups and cell_state:
@@ -199,6 +209,10 @@ def _groups(groups: tuple[int, ...], batches: int) -> str:
     if batches > 1:
         return f", {len(groups)} groups in {batches} batches"
     return ", one group run exactly" if len(groups) == 1 else f", groups of {_sizes(groups)}"
+
+
+def _rounds(number: int) -> str:
+    return "1 round" if number == 1 else f"{number} rounds"
 
 
 def _sizes(groups: tuple[int, ...]) -> str:

@@ -22,6 +22,8 @@ class TimeRatio(msgspec.Struct, frozen=True, kw_only=True):
         low: lower end of the 95 % interval; ``None`` for the sum of several layers.
         high: upper end.
         layers: how many layers.
+        called: how many layers the report has that ran, timed or not.
+        conclusive: whether each was timed in rounds enough for a verdict.
         packing: whether the time of packing is in it.
     """
 
@@ -30,28 +32,48 @@ class TimeRatio(msgspec.Struct, frozen=True, kw_only=True):
     low: float | None
     high: float | None
     layers: int
+    called: int
+    conclusive: bool
     packing: bool
+
+    @property
+    def which(self) -> str:
+        """Which layers it speaks of, where not of all: ``1 of 5 layers``."""
+        return f"{self.layers:,} of {self.called:,} layers" if self.layers < self.called else ""
 
 
 def time_ratio(report: CostReport, layout: str) -> TimeRatio | None:
     """The time ratio of ``packed`` or ``recommended``; ``None`` where no layer was timed in it."""
     pairs = []
+    conclusive = True
     for layer in report.layers:
         wanted = layer.best_layout if layout == "recommended" else layout
         chosen = recommended(layer.timings, wanted)
         padded = next((timing for timing in layer.timings if timing.layout == "padded"), None)
         if chosen is not None and padded is not None:
             pairs.append((chosen, padded))
+            conclusive = conclusive and layer.conditions is not None and layer.conditions.conclusive
     if not pairs:
         return None
+    low, high = None, None
     if len(pairs) == 1:
         chosen, _ = pairs[0]
-        low, high = chosen.ratio_low, chosen.ratio_high
-        ratio = chosen.ratio_to_padded
-        return TimeRatio(layout=layout, ratio=ratio, low=low, high=high, layers=1, packing=_packing(chosen))
-    ratio = sum(chosen.total_s for chosen, _ in pairs) / sum(padded.total_s for _, padded in pairs)
-    packing = any(_packing(chosen) for chosen, _ in pairs)
-    return TimeRatio(layout=layout, ratio=ratio, low=None, high=None, layers=len(pairs), packing=packing)
+        ratio, low, high = chosen.ratio_to_padded, chosen.ratio_low, chosen.ratio_high
+    else:
+        padded_s = sum(padded.total_s for _, padded in pairs)
+        if not padded_s:  # of nothing there is no ratio
+            return None
+        ratio = sum(chosen.total_s for chosen, _ in pairs) / padded_s
+    return TimeRatio(
+        layout=layout,
+        ratio=ratio,
+        low=low,
+        high=high,
+        layers=len(pairs),
+        called=sum(1 for layer in report.layers if layer.calls),
+        conclusive=conclusive,
+        packing=any(_packing(chosen) for chosen, _ in pairs),
+    )
 
 
 def _packing(timing: LayoutTiming) -> bool:
@@ -103,7 +125,8 @@ def _time(report: CostReport) -> Iterator[str]:
         yield "Whether that saves time was not measured." if saves else "Time was not measured."
     if packed is not None:
         packing = ", its packing included" if packed.packing else ""
-        yield f"When timed, packed took {_times(packed)} the time of padded{packing}."
+        where = f" in {packed.which}" if packed.which else ""
+        yield f"When timed{where}, packed took {_times(packed)} the time of padded{packing}."
     if recommended is not None:
         layouts = {layer.best_layout for layer in report.layers if layer.best_layout}
         named = layouts.pop() if len(layouts) == 1 else "each layer in its own layout"
@@ -112,9 +135,10 @@ def _time(report: CostReport) -> Iterator[str]:
 
 
 def _times(ratio: TimeRatio) -> str:
+    few = "" if ratio.conclusive else ", of too few rounds for a verdict"
     if ratio.low is None or ratio.high is None:
-        return f"{ratio.ratio:.2f}× (sum of {ratio.layers} layers)"
-    return f"{ratio.ratio:.2f}× ({ratio.low:.2f} to {ratio.high:.2f})"
+        return f"{ratio.ratio:.2f}× (sum of {ratio.layers} layers{few})"
+    return f"{ratio.ratio:.2f}× ({ratio.low:.2f} to {ratio.high:.2f}{few})"
 
 
 def _layers(layers: list[LayerCost]) -> str:

@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import itertools
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rnncost.counting import OpCount
 from rnncost.reporting import CostReport, merge
+from rnncost.reporting.notes import notes
+from rnncost.reporting.timing import RunTime
 from tests.reporting.reports import GRU, LSTM, SCRIPTED, packed_layer, padded_layer, report
 
 
@@ -90,3 +93,11 @@ def test_merging_is_associative_and_its_sample_independent_of_order(batches: lis
 def test_a_merged_sample_stays_bounded() -> None:
     merged = merge(*(report(packed_layer("rnn", [n])) for n in range(1, 100)))
     assert [sample.priority for sample in merged.layers[0].samples] == list(range(1, 33))
+
+
+def test_a_note_on_a_thousand_layers_names_a_few() -> None:
+    time = RunTime(device="cpu", forward_calls=1, forward_s=0.5)
+    timed = msgspec.structs.replace(packed_layer("timed", [2]), run_time=time)
+    found = notes(report(timed, *(packed_layer(f"layer.{number}", [2]) for number in range(1_000))))
+    assert "Not timed: 1,000 forward calls of layer.0, " in found[1]
+    assert found[1].endswith("layer.7 and 992 more.")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from rnncost.reporting.costs import Costs
 from rnncost.reporting.layer import LayerCost
-from rnncost.reporting.notes import notes
+from rnncost.reporting.notes import notes, timing_doubts
 from rnncost.reporting.report import CostReport
 from rnncost.units import format_fraction, printable
 
@@ -26,7 +26,7 @@ def total(layers: Iterable[LayerCost]) -> Costs:
 
 def other_notes(report: CostReport, *, limit: int, length: int) -> list[str]:
     """The notes but for those on uncounted modules, at most ``limit`` of at most ``length`` characters."""
-    found = notes(report)[len(report.uncounted) :]
+    found = (*timing_doubts(report), *notes(report)[len(report.uncounted) :])
     shown = [shortened(note, length) for note in found[:limit]]
     return [*shown, f"And {len(found) - limit:,} more notes."] if len(found) > limit else shown
 

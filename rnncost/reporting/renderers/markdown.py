@@ -65,8 +65,14 @@ def _time(report: CostReport) -> str:
     more = f"; {len(timed) - 1:,} more timed, see below" if len(timed) > 1 else ""
     return (
         f"Time of {_code(layer.name)}: {_packed(layer)}fastest with the results of a packed run is "
-        f"{_code(str(layer.best_layout))}, {_ratio(best)} of padded{more}"
+        f"{_code(str(layer.best_layout))}, {_ratio(best)} of padded{_few(layer)}{more}"
     )
+
+
+def _few(layer: LayerCost) -> str:
+    """A mark for a layer whose ratios have no interval of 95 %."""
+    conditions = layer.conditions
+    return "" if conditions is None or conditions.conclusive else f" (in only {conditions.rounds} rounds, no verdict)"
 
 
 def _packed(layer: LayerCost) -> str:

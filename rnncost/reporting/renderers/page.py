@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from rnncost.reporting.layer import LayerCost
-from rnncost.reporting.notes import notes
+from rnncost.reporting.notes import notes, timing_doubts
 from rnncost.reporting.renderers.charts import batches, operations, timings
 from rnncost.reporting.renderers.charts.theme import as_part_of_page
 from rnncost.reporting.report import CostReport
 from rnncost.reporting.seen import known_batches
+from rnncost.reporting.timing import VERDICT_ROUNDS
 from rnncost.reporting.verdict import TimeRatio, time_ratio
 from rnncost.units import format_count, format_fraction, printable
 
@@ -77,8 +78,12 @@ def _time_figure(ratio: TimeRatio | None) -> Figure:
     packed = "packed+packing" if ratio.packing else "packed"
     over = packed if ratio.layout == "packed" else "recommended layouts"
     if ratio.low is None or ratio.high is None:
-        return Figure("time ratio", f"{ratio.ratio:.2f}×", f"{over} to padded, sum of {ratio.layers:,} layers")
-    return Figure("time ratio", f"{ratio.ratio:.2f}×", f"{over} to padded, 95 % in {ratio.low:.2f} to {ratio.high:.2f}")
+        spread = f"sum of {ratio.which or f'{ratio.layers:,} layers'}"
+    else:
+        interval = "95 % in " if ratio.conclusive else ""
+        spread = f"{interval}{ratio.low:.2f} to {ratio.high:.2f}{f', {ratio.which}' if ratio.which else ''}"
+    few = "" if ratio.conclusive else "; too few rounds for a verdict"
+    return Figure("time ratio", f"{ratio.ratio:.2f}×", f"{over} to padded, {spread}{few}")
 
 
 def sections(report: CostReport) -> list[Section]:
@@ -116,7 +121,11 @@ def _words(name: str, report: CostReport) -> tuple[str, str]:
         return "Lengths", f"Steps of the sequences that {printable(known[0].layer.name)} saw in {seen}."
     if name == "savings":
         return "Operations against time", "Below the dashed line, saved operations did not become as much saved time."
-    return "Layouts", "Median time of each way to run the same batches, with its 95 % interval. ★ is recommended."
+    conditions = [layer.conditions for layer in timings.timed_layers(report)[: timings.SHOWN_LAYERS]]
+    interval = "95 % interval"
+    if not all(each is not None and each.conclusive for each in conditions):
+        interval += f", of fewer than {VERDICT_ROUNDS} rounds the range of all"
+    return "Layouts", f"Median time of each way to run the same batches, with its {interval}. ★ is recommended."
 
 
 def rows(report: CostReport) -> Iterator[tuple[str, ...]]:
@@ -157,7 +166,7 @@ def sayings(report: CostReport) -> list[str]:
     timed = [
         f"{printable(layer.name)}: {layer.advice}" for layer in timings.timed_layers(report)[: timings.SHOWN_LAYERS]
     ]
-    return [*timed, *notes(report), *map(str, report.contaminations)]
+    return [*timing_doubts(report), *timed, *notes(report), *map(str, report.contaminations)]
 
 
 def environment(report: CostReport) -> list[tuple[str, str]]:

@@ -223,7 +223,7 @@ def _timing(layer: LayerCost, conditions: TimingConditions, width: int) -> list[
     stopped = ""
     if not conditions.complete:
         stopped = "; INTERRUPTED, so less certain"
-    elif conditions.rounds < VERDICT_ROUNDS:
+    elif not conditions.conclusive:
         stopped = f"; a verdict takes {VERDICT_ROUNDS}, give more --budget"
     title = (
         f"{printable(layer.name)}: time of {passes} on {conditions.device}, {conditions.dtype}, {threads}; "

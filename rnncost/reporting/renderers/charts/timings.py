@@ -72,6 +72,7 @@ def layer_charts(layers: Sequence[LayerCost]) -> list[Any]:
 
 
 def _layer_chart(name: str, layer: LayerCost) -> Any:
+    assert layer.conditions is not None
     values = [_layout(layer, number) for number in range(len(layer.timings))]
     order = [value["layout"] for value in values]
     tooltip = [
@@ -92,12 +93,13 @@ def _layer_chart(name: str, layer: LayerCost) -> Any:
         width=WIDTH,
         height=26 * len(values),
         title=f"{name} ({layer.spec})",
-        description=f"Time of each layout of {name} relative to padded, with 95 % intervals.",
+        description=f"Time of each layout of {name} relative to padded, with its {layer.conditions.spread}.",
     )
 
 
 def _layout(layer: LayerCost, number: int) -> dict[str, Any]:
-    timing = layer.timings[number]
+    timing, conditions = layer.timings[number], layer.conditions
+    assert conditions is not None
     mark = (
         " ★" if timing is recommended(layer.timings, layer.best_layout) else "" if timing.exact else " (results differ)"
     )
@@ -108,7 +110,7 @@ def _layout(layer: LayerCost, number: int) -> dict[str, Any]:
         "high": timing.ratio_high,
         "verdict": timing.verdict,
         "ratio": f"{timing.ratio_to_padded:.3g}",
-        "interval": f"{timing.ratio_low:.3g} to {timing.ratio_high:.3g}",
+        "interval": f"{timing.ratio_low:.3g} to {timing.ratio_high:.3g} ({conditions.spread})",
         "total": format_seconds(timing.total_s),
         "forward": format_seconds(timing.forward_s),
         "backward": "not timed" if timing.backward_s is None else format_seconds(timing.backward_s),
