@@ -16,7 +16,7 @@ _SHOWN_NAMES = 8
 
 def notes(report: CostReport) -> tuple[str, ...]:
     """The notes of a report, the most important first."""
-    return tuple(_notes(report))
+    return tuple(map(printable, _notes(report)))
 
 
 def timing_doubts(report: CostReport) -> tuple[str, ...]:

@@ -135,7 +135,8 @@ def realised_savings(timing: LayoutTiming, conditions: TimingConditions) -> tupl
 
     Operations are those that grow with the rows: all multiplications of the forward.
     """
-    return 1 - timing.rows / conditions.padded_rows, 1 - timing.ratio_to_padded
+    operations = 1 - timing.rows / conditions.padded_rows if conditions.padded_rows else 0.0
+    return operations, 1 - timing.ratio_to_padded
 
 
 def recommended(timings: tuple[LayoutTiming, ...], best: str | None) -> LayoutTiming | None:
@@ -160,8 +161,9 @@ def advice(
     if packed is not None:
         saved, _ = realised_savings(packed, conditions)
         parts.append(f"packed runs {format_fraction(saved)} fewer multiplications than padded and {_speed(packed)}")
-        if packed.verdict == "slower" and conditions.kernels["padded"] != conditions.kernels["packed"]:
-            parts[-1] += f": its path is {conditions.kernels['packed']}, not {conditions.kernels['padded']}"
+        kernels = [conditions.kernels.get(each) for each in ("packed", "padded")]
+        if packed.verdict == "slower" and None not in kernels and kernels[0] != kernels[1]:
+            parts[-1] += f": its path is {kernels[0]}, not {kernels[1]}"
     chosen = recommended(timings, best)
     if chosen is None:
         parts.append("no exact layout was timed")

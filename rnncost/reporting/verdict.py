@@ -9,7 +9,7 @@ import msgspec
 from rnncost.reporting.layer import LayerCost
 from rnncost.reporting.report import CostReport
 from rnncost.reporting.timing import LayoutTiming, recommended
-from rnncost.units import format_count, format_fraction
+from rnncost.units import format_count, format_fraction, printable
 
 
 class TimeRatio(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,7 +131,7 @@ def _time(report: CostReport) -> Iterator[str]:
         layouts = {layer.best_layout for layer in report.layers if layer.best_layout}
         named = layouts.pop() if len(layouts) == 1 else "each layer in its own layout"
         if named != "packed":
-            yield f"Fastest with the same results: {named}, {_times(recommended)}."
+            yield f"Fastest with the same results: {printable(named)}, {_times(recommended)}."
 
 
 def _times(ratio: TimeRatio) -> str:

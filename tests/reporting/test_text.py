@@ -390,3 +390,10 @@ def test_times_of_runs_add() -> None:
     merged = report(run_timed("a", one)).merge(report(run_timed("a", None)), report(run_timed("a", other)))
     assert merged.run_time == merged.layers[0].run_time == both
     assert report(run_timed("a", None)).run_time is None
+
+
+def test_timings_of_unknown_kernels_and_of_no_rows_are_drawn_all_the_same() -> None:
+    conditions = msgspec.structs.replace(CONDITIONS, kernels={}, padded_rows=0)
+    timings = (timing("padded", 1.0, "same", 10), timing("packed", 1.5, "slower", 7))
+    layer = msgspec.structs.replace(packed_layer("rnn", [5, 2]), timings=timings, conditions=conditions)
+    assert "takes 1.50x of its time" in " ".join(TextRenderer().render(report(layer)).split())

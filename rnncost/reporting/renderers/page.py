@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from rnncost.reporting.contamination import Contamination
 from rnncost.reporting.layer import LayerCost
 from rnncost.reporting.notes import notes, timing_doubts
 from rnncost.reporting.renderers.charts import batches, operations, timings
@@ -158,15 +159,21 @@ def _seconds(calls: int, seconds: float) -> str:
 
 
 def _spec(layer: LayerCost) -> str:
-    return str(layer.spec) if layer.source == "module" else f"{layer.spec}, {layer.source}"
+    spec = printable(str(layer.spec))
+    return spec if layer.source == "module" else f"{spec}, {layer.source}"
 
 
 def sayings(report: CostReport) -> list[str]:
     """Advice of each timed layer, notes, and what padding does to results."""
     timed = [
-        f"{printable(layer.name)}: {layer.advice}" for layer in timings.timed_layers(report)[: timings.SHOWN_LAYERS]
+        f"{printable(layer.name)}: {printable(layer.advice or '')}"
+        for layer in timings.timed_layers(report)[: timings.SHOWN_LAYERS]
     ]
-    return [*timing_doubts(report), *timed, *notes(report), *map(str, report.contaminations)]
+    return [*timing_doubts(report), *timed, *notes(report), *map(_lines, report.contaminations)]
+
+
+def _lines(contamination: Contamination) -> str:
+    return "\n".join(map(printable, str(contamination).splitlines()))
 
 
 def environment(report: CostReport) -> list[tuple[str, str]]:
@@ -181,4 +188,4 @@ def environment(report: CostReport) -> list[tuple[str, str]]:
     }
     found += [("timed on", device) for device in sorted(devices)]
     found += [("made by", command) for command in report.commands]
-    return found
+    return [(printable(name), printable(value)) for name, value in found]

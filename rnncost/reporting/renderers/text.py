@@ -94,7 +94,7 @@ def _report(report: CostReport, width: int, glyphs: Glyphs) -> RenderableType:
         parts.append(Text(textwrap.fill(f"* {note}", wrapped, subsequent_indent="  ", break_long_words=True)))
     for contamination in report.contaminations:
         lines = str(contamination).splitlines()
-        parts += [Text(), *(Text(textwrap.fill(line, wrapped, subsequent_indent="    ")) for line in lines)]
+        parts += [Text(), *(Text(textwrap.fill(printable(line), wrapped, subsequent_indent="    ")) for line in lines)]
     return Group(*parts)
 
 
@@ -194,7 +194,7 @@ def _exact(number: int, digits: int) -> str:
 def _run_time_table(layers: tuple[LayerCost, ...], total: RunTime) -> Table:
     backward = bool(total.backward_calls or total.backward_untimed)
     table = _table()
-    table.add_column(f"time in this run, {total.device}", ratio=1, overflow="fold")
+    table.add_column(f"time in this run, {printable(total.device)}", ratio=1, overflow="fold")
     for heading in ("calls", "forward", "a call", *(("calls", "backward", "a call", "total") if backward else ())):
         table.add_column(heading, justify="right", no_wrap=True)
     for layer in layers:
@@ -240,10 +240,10 @@ def _timing(layer: LayerCost, conditions: TimingConditions, width: int) -> list[
         # 80 columns are one too few for packed+packing on one line.
         name = printable(each.layout) if width > WIDTH else printable(each.layout).replace("+", "\n+")
         table.add_row(Text(name + ("" if each.exact else " *")), *_timing_cells(each, conditions)[shown])
-    lines: list[RenderableType] = [Text(textwrap.fill(title, min(width, WIDTH))), table]
+    lines: list[RenderableType] = [Text(textwrap.fill(printable(title), min(width, WIDTH))), table]
     if not all(each.exact for each in layer.timings):
         lines.append(Text("* results differ from a packed run at real steps or in final states"))
-    lines.append(Text(textwrap.fill(layer.advice or "", min(width, WIDTH)), style="bold"))
+    lines.append(Text(textwrap.fill(printable(layer.advice or ""), min(width, WIDTH)), style="bold"))
     return lines
 
 
@@ -257,7 +257,14 @@ def _timing_cells(timing: LayoutTiming, conditions: TimingConditions) -> list[st
     saved = [format_fraction(operations), f"{round(seconds, 2) + 0.0:.0%}".replace("%", " %")]
     interval = f"{_ratio(timing.ratio_to_padded)} ({_ratio(timing.ratio_low)}-{_ratio(timing.ratio_high)})"
     memory = _UNKNOWN if timing.peak_bytes is None else format_bytes(timing.peak_bytes)
-    return [*saved, interval, timing.verdict, format_seconds(timing.total_s), format_seconds(timing.forward_s), memory]
+    return [
+        *saved,
+        interval,
+        printable(timing.verdict),
+        format_seconds(timing.total_s),
+        format_seconds(timing.forward_s),
+        memory,
+    ]
 
 
 def _ratio(ratio: float) -> str:

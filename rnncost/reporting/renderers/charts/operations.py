@@ -66,7 +66,8 @@ def distinct_names(layers: Sequence[LayerCost]) -> list[str]:
     """Names for an axis: printable, and told apart by their spec where they are alike."""
     names = [printable(layer.name) for layer in layers]
     return [
-        f"{name} ({layer.spec})" if names.count(name) > 1 else name for name, layer in zip(names, layers, strict=True)
+        f"{name} ({printable(str(layer.spec))})" if names.count(name) > 1 else name
+        for name, layer in zip(names, layers, strict=True)
     ]
 
 

@@ -12,7 +12,7 @@ from rnncost.reporting.renderers.charts.operations import distinct_names
 from rnncost.reporting.renderers.charts.theme import REAL, SAVED, UNKNOWN, WASTED, WIDTH
 from rnncost.reporting.report import CostReport
 from rnncost.reporting.timing import realised_savings, recommended
-from rnncost.units import format_bytes, format_count, format_fraction, format_seconds
+from rnncost.units import format_bytes, format_count, format_fraction, format_seconds, printable
 
 SHOWN_LAYERS = 12
 _COLORS = {"faster": REAL, "slower": WASTED, "same": SAVED, "unclear": UNKNOWN}
@@ -92,7 +92,7 @@ def _layer_chart(name: str, layer: LayerCost) -> Any:
     return alt.layer(one, intervals, points).properties(
         width=WIDTH,
         height=26 * len(values),
-        title=f"{name} ({layer.spec})",
+        title=f"{name} ({printable(str(layer.spec))})",
         description=f"Time of each layout of {name} relative to padded, with its {layer.conditions.spread}.",
     )
 
