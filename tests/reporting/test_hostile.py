@@ -27,7 +27,8 @@ from tests.reporting.test_text import CONDITIONS, timing
 def test_nothing_of_a_report_steers_a_terminal_or_turns_text_round() -> None:
     evil = "\x1b[31m\x07\u202e\x9b"
     layer = msgspec.structs.replace(
-        packed_layer(evil, [5, 2], CustomSpec(title=evil, row=OpCount(matmul_mults=1))),
+        packed_layer(evil, [5, 2]),
+        spec=CustomSpec(title=evil, row=OpCount(matmul_mults=1)),
         timings=(timing("padded", 1.0, "same", 10), timing("packed" + evil, 1.5, evil, 7)),
         conditions=msgspec.structs.replace(
             CONDITIONS, device=evil, dtype=evil, kernels={"packed": evil, "padded": "b"}
