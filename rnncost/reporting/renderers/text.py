@@ -17,7 +17,7 @@ from rnncost.counting.opcount import OpCount
 from rnncost.reporting.costs import Costs
 from rnncost.reporting.layer import LayerCost
 from rnncost.reporting.notes import notes
-from rnncost.reporting.renderers.glyphs import ASCII, BLOCKS, Glyphs, can_show
+from rnncost.reporting.renderers.glyphs import ASCII, BLOCKS, Glyphs, can_show, fit_encoding
 from rnncost.reporting.renderers.terminal import pictures
 from rnncost.reporting.report import CostReport
 from rnncost.reporting.timing import VERDICT_ROUNDS, LayoutTiming, RunTime, TimingConditions, realised_savings
@@ -58,6 +58,8 @@ def print_report(report: CostReport, file: TextIO | None = None) -> None:
     gets ASCII pictures, and the escape of what else it lacks.
     """
     stream = sys.stdout if file is None else file
+    if stream is None:  # closed, as by >&-; print() is silent then, too
+        return
     console = Console(file=stream)
     encoding = getattr(stream, "encoding", None) or "utf-8"
     width = max(console.width, NARROWEST) if console.is_terminal else WIDTH
@@ -67,16 +69,6 @@ def print_report(report: CostReport, file: TextIO | None = None) -> None:
     else:
         ascii_only = not can_show("".join(msgspec.structs.astuple(BLOCKS)), encoding)
         stream.write(fit_encoding(TextRenderer(width=width, ascii_only=ascii_only).render(report), encoding))
-
-
-def fit_encoding(text: str, encoding: str) -> str:
-    """The text with what ``encoding`` lacks drawn otherwise: lines as ``-``, the rest escaped."""
-    try:
-        text.encode(encoding)
-        return text
-    except (UnicodeEncodeError, LookupError):
-        plain = text.translate({ord("─"): "-"})
-        return plain.encode("ascii", "backslashreplace").decode("ascii")
 
 
 def _report(report: CostReport, width: int, glyphs: Glyphs) -> RenderableType:

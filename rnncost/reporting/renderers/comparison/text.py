@@ -14,7 +14,8 @@ from rich.text import Text
 
 from rnncost.reporting.comparison import Comparison, Figures, LayerChange, exact
 from rnncost.reporting.renderers.comparison.rows import change_of_mults, totals
-from rnncost.reporting.renderers.text import WIDTH, fit_encoding
+from rnncost.reporting.renderers.glyphs import fit_encoding
+from rnncost.reporting.renderers.text import WIDTH
 from rnncost.units import format_count
 
 _STYLES = {"same": "dim", "added": "yellow", "removed": "yellow", "renamed": "yellow", "changed": "bold"}
@@ -41,6 +42,8 @@ class TextComparison:
 def print_comparison(comparison: Comparison, file: TextIO | None = None) -> None:
     """Prints the table: in colour on a terminal, as plain text of 80 columns elsewhere."""
     stream = sys.stdout if file is None else file
+    if stream is None:
+        return
     console = Console(file=stream)
     encoding = getattr(stream, "encoding", None) or "utf-8"
     if console.is_terminal and encoding.lower().replace("-", "") == "utf8":
