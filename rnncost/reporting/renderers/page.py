@@ -137,7 +137,7 @@ def rows(report: CostReport) -> Iterator[tuple[str, ...]]:
         executed = (costs.executed.macs, costs.executed.mults, costs.executed.adds)
         wasted = _UNKNOWN if costs.wasted is None else format_fraction(costs.wasted_fraction)
         yield (
-            printable(layer.name),
+            printable(layer.name).strip() or "(no name)",
             _spec(layer),
             *(f"{count:,}" for count in (*counts, *executed)),
             format_fraction(costs.saved_fraction),
