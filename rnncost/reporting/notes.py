@@ -46,7 +46,8 @@ def _notes(report: CostReport) -> Iterator[str]:
     if estimated:
         trained = "; a backward through its output, to the weights, and to its input above a trained layer"
         backward = trained if report.backward.executed.mults else ""
-        yield f"Estimated, nothing was run: each layer is taken to be called once a batch{backward}."
+        run = "nothing was run" if len(estimated) == len(report.layers) else f"not run: {_names(estimated)}"
+        yield f"Estimated, {run}: each layer is taken to be called once a batch{backward}."
     if not report.layers and not report.partial:
         yield "No recurrent layer was found, so there is nothing to count."
     idle = [layer for layer in report.layers if not layer.calls]

@@ -93,7 +93,8 @@ def _sentences(report: CostReport) -> Iterator[str]:
         return
     partial = "At least: some recurrent work could not be counted. " if report.partial else ""
     # An estimate has run nothing.
-    tense = "would save" if all(layer.source == "estimate" for layer in report.layers) else "saved"
+    estimated = [layer.source == "estimate" for layer in report.layers]
+    tense = "would save" if all(estimated) else "saved, in part by estimate," if any(estimated) else "saved"
     saved = costs.saved.mults
     if saved > 0:
         yield (

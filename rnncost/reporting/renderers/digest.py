@@ -61,8 +61,9 @@ def verdict(report: CostReport) -> str:
 def doubts(report: CostReport) -> str:
     """Marks for the head of a report whose figures are not the whole truth of a run, such as ``NOT VERIFIED: ``."""
     marks = []
-    if any(layer.source == "estimate" for layer in report.layers):
-        marks.append("ESTIMATED, nothing was run")
+    estimated = [layer.source == "estimate" for layer in report.layers]
+    if any(estimated):
+        marks.append("ESTIMATED, nothing was run" if all(estimated) else "PARTLY ESTIMATED")
     if report.partial:
         modules = "1 module" if len(report.uncounted) == 1 else f"{len(report.uncounted):,} modules"
         marks.append(f"PARTIAL ({modules} not counted)")

@@ -64,10 +64,11 @@ def operations(report: CostReport) -> Any:
 
 def distinct_names(layers: Sequence[LayerCost]) -> list[str]:
     """Names for an axis: printable, and told apart by their spec where they are alike."""
-    names = [printable(layer.name) for layer in layers]
+    names = [printable(layer.name).strip() or "(no name)" for layer in layers]
+    specs = [f"{layer.spec}, estimate" if layer.source == "estimate" else str(layer.spec) for layer in layers]
     return [
-        f"{name} ({printable(str(layer.spec))})" if names.count(name) > 1 else name
-        for name, layer in zip(names, layers, strict=True)
+        f"{name} ({printable(spec)})" if names.count(name) > 1 else name
+        for name, spec in zip(names, specs, strict=True)
     ]
 
 
