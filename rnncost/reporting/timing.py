@@ -172,7 +172,7 @@ def advice(
         parts.append(
             f"Fastest with the results of a packed run: {best}{groups} ({chosen.ratio_to_padded:.2f}x of padded, "
             f"{conditions.spread} {chosen.ratio_low:.2f} to {chosen.ratio_high:.2f}{_predicted(chosen, timings)})"
-            f"{_not_told_apart(chosen, timings)}"
+            f"{not_told_apart(chosen, timings)}"
         )
         if chosen.groups and cell_state:
             parts.append("not for a model that reads an LSTM's final cell states, which padded groups do not give")
@@ -186,8 +186,8 @@ def _speed(timing: LayoutTiming) -> str:
     return "takes the same time" if timing.verdict == "same" else f"the difference in time is unclear ({ratio:.2f}x)"
 
 
-def _not_told_apart(chosen: LayoutTiming, timings: tuple[LayoutTiming, ...]) -> str:
-    """The other exact layouts whose interval meets that of the chosen one."""
+def not_told_apart(chosen: LayoutTiming, timings: tuple[LayoutTiming, ...]) -> str:
+    """The other exact layouts whose interval meets that of the chosen one, as the end of a sentence."""
     # As in the choice itself, packed with its packing stands for both.
     unpaid = {"packed"} if any(each.layout == "packed+packing" for each in timings) else set()
     others = [

@@ -8,7 +8,7 @@ import msgspec
 
 from rnncost.reporting.layer import LayerCost
 from rnncost.reporting.report import CostReport
-from rnncost.reporting.timing import LayoutTiming, recommended
+from rnncost.reporting.timing import LayoutTiming, not_told_apart, recommended
 from rnncost.units import format_count, format_fraction, printable
 
 
@@ -120,19 +120,26 @@ def _wasted(report: CostReport) -> str:
 
 
 def _time(report: CostReport) -> Iterator[str]:
-    packed, recommended = time_ratio(report, "packed"), time_ratio(report, "recommended")
-    if packed is None and recommended is None:
+    packed, best = time_ratio(report, "packed"), time_ratio(report, "recommended")
+    if packed is None and best is None:
         saves = report.costs.saved.mults > 0
         yield "Whether that saves time was not measured." if saves else "Time was not measured."
     if packed is not None:
         packing = ", its packing included" if packed.packing else ""
         where = f" in {packed.which}" if packed.which else ""
         yield f"When timed{where}, packed took {_times(packed)} the time of padded{packing}."
-    if recommended is not None:
+    if best is not None:
         layouts = {layer.best_layout for layer in report.layers if layer.best_layout}
         named = layouts.pop() if len(layouts) == 1 else "each layer in its own layout"
         if named != "packed":
-            yield f"Fastest with the same results: {printable(named)}, {_times(recommended)}."
+            yield f"Fastest with the same results: {printable(named)}, {_times(best)}{_others(report)}."
+
+
+def _others(report: CostReport) -> str:
+    """What may be as fast, where one layer alone was timed; of several each note says it."""
+    timed = [layer for layer in report.layers if layer.timings]
+    chosen = recommended(timed[0].timings, timed[0].best_layout) if len(timed) == 1 else None
+    return "" if chosen is None else printable(not_told_apart(chosen, timed[0].timings))
 
 
 def _times(ratio: TimeRatio) -> str:

@@ -99,6 +99,14 @@ def test_layers_that_took_no_time_at_all_have_no_ratio() -> None:
     assert "was not measured" in verdict(report(*layers))
 
 
+def test_what_may_be_as_fast_is_named_beside_the_fastest() -> None:
+    found = report(timed(("packed", 1.5), ("split", 0.5), ("bucketed(2)", 0.55), ("loop", 0.9), best="split"))
+    assert verdict(found).endswith("split, 0.50× (0.40 to 0.60); not told apart from bucketed(2).")
+    assert "`split`, 0.50x (0.40 to 0.60) of padded; not told apart from bucketed(2)\n" in MarkdownRenderer().render(
+        found
+    )
+
+
 def test_on_a_page_a_number_and_its_unit_stay_together() -> None:
     # GRU(9, 9): 3 · 9 · (9 + 9) mults in products and 2 · 9 beside them, on 70 of 100 rows.
     gru = RnnSpec(kind="gru", input_size=9, hidden_size=9)

@@ -8,7 +8,7 @@ from rnncost.reporting.costs import Costs
 from rnncost.reporting.layer import LayerCost
 from rnncost.reporting.renderers.digest import contaminated, doubts, largest, other_notes, shortened, total, verdict
 from rnncost.reporting.report import CostReport
-from rnncost.reporting.timing import LayoutTiming, recommended
+from rnncost.reporting.timing import LayoutTiming, not_told_apart, recommended
 from rnncost.units import format_count, format_fraction
 
 _MAX_LAYERS = 30
@@ -65,7 +65,8 @@ def _time(report: CostReport) -> str:
     more = f"; {len(timed) - 1:,} more timed, see below" if len(timed) > 1 else ""
     return (
         f"Time of {_code(layer.name)}: {_packed(layer)}fastest with the results of a packed run is "
-        f"{_code(str(layer.best_layout))}, {_ratio(best)} of padded{_few(layer)}{more}"
+        f"{_code(str(layer.best_layout))}, {_ratio(best)} of padded"
+        f"{_text(not_told_apart(best, layer.timings))}{_few(layer)}{more}"
     )
 
 
