@@ -397,3 +397,15 @@ def test_timings_of_unknown_kernels_and_of_no_rows_are_drawn_all_the_same() -> N
     timings = (timing("padded", 1.0, "same", 10), timing("packed", 1.5, "slower", 7))
     layer = msgspec.structs.replace(packed_layer("rnn", [5, 2]), timings=timings, conditions=conditions)
     assert "takes 1.50x of its time" in " ".join(TextRenderer().render(report(layer)).split())
+
+
+def test_a_very_wide_terminal_keeps_names_and_figures_together() -> None:
+    timed = RunTime(device="cpu", forward_calls=1, forward_s=1.0)
+    layer = msgspec.structs.replace(
+        packed_layer("rnn", [5, 2]),
+        run_time=timed,
+        timings=(timing("padded", 1.0, "same", 10), timing("packed", 1.5, "slower", 7)),
+        conditions=CONDITIONS,
+    )
+    for line in TextRenderer(width=300).render(report(layer)).splitlines():
+        assert len(line) <= 140 or "█" in line

@@ -27,6 +27,7 @@ WIDTH = 80
 NARROWEST = 32
 # Below this a row a layer no longer fits, and its figures are stacked.
 _STACKED = 56
+_WIDEST = 140
 _UNKNOWN = "?"
 _SOURCES = {"module": "", "subclass": ", subclass", "reader": ", by reader", "kernel": "", "estimate": ""}
 
@@ -78,7 +79,7 @@ def _report(report: CostReport, width: int, glyphs: Glyphs) -> RenderableType:
         parts += [_stacked_layers(report, width)] if width < _STACKED else [_layer_table(report, width), Text()]
         parts += [*pictures(report, width=width, glyphs=glyphs), _totals_table(report, width), Text()]
     if report.run_time is not None:
-        parts += [_run_time_table(report.layers, report.run_time), Text()]
+        parts += [_run_time_table(report.layers, report.run_time, width), Text()]
     for layer in report.layers:
         if layer.timings and layer.conditions is not None:
             parts += [*_timing(layer, layer.conditions, width), Text()]
@@ -102,7 +103,7 @@ def _headline(report: CostReport) -> str:
 
 
 def _layer_table(report: CostReport, width: int) -> Table:
-    table = _table()
+    table = _table(width)
     table.add_column("layer", ratio=1, overflow="fold")
     headings = (
         "calls",
@@ -151,7 +152,7 @@ def _layer_cells(layer: LayerCost) -> list[str]:
 
 
 def _totals_table(report: CostReport, width: int) -> Table:
-    table = _table()
+    table = _table(width)
     table.add_column("operations (partial)" if report.partial else "operations", no_wrap=True, min_width=20)
     # The first column is 20 wide, a short number with its gap 9, and the last heading 12.
     headings = ("MACs", "mults", "adds", "activations")[: 4 if width >= 70 else min(3, (width - 20) // 9)]
@@ -183,9 +184,9 @@ def _exact(number: int, digits: int) -> str:
     return full if len(full) <= digits else format_count(number)
 
 
-def _run_time_table(layers: tuple[LayerCost, ...], total: RunTime) -> Table:
+def _run_time_table(layers: tuple[LayerCost, ...], total: RunTime, width: int) -> Table:
     backward = bool(total.backward_calls or total.backward_untimed)
-    table = _table()
+    table = _table(width)
     table.add_column(f"time in this run, {printable(total.device)}", ratio=1, overflow="fold")
     for heading in ("calls", "forward", "a call", *(("calls", "backward", "a call", "total") if backward else ())):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -222,7 +223,7 @@ def _timing(layer: LayerCost, conditions: TimingConditions, width: int) -> list[
         f"{_batches(conditions)}, {conditions.rows:,} real of {conditions.padded_rows:,} padded rows; "
         f"{conditions.rounds} interleaved rounds{stopped}"
     )
-    table = _table()
+    table = _table(width)
     table.add_column("layout", ratio=1, overflow="fold")
     headings = ("ops\nsaved", "time\nsaved", "ratio to\npadded", "verdict", "total", "of it\nforward", "memory")
     shown = slice(None) if width >= WIDTH else slice(4) if width >= _STACKED else slice(2, 4 if width >= 40 else 3)
@@ -263,5 +264,14 @@ def _ratio(ratio: float) -> str:
     return f"{ratio:.2f}" if ratio < 9.995 else f"{ratio:.1f}"
 
 
-def _table() -> Table:
-    return Table(box=SIMPLE_HEAD, expand=True, padding=(0, 1, 0, 0), pad_edge=False, header_style="", show_edge=False)
+def _table(width: int) -> Table:
+    # Wider, the eye would lose the line between a name and its figures.
+    return Table(
+        width=min(width, _WIDEST),
+        box=SIMPLE_HEAD,
+        expand=True,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+        header_style="",
+        show_edge=False,
+    )
