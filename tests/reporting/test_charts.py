@@ -49,21 +49,21 @@ def test_the_histogram_counts_sequences() -> None:
 
 def test_the_worst_batch_is_the_emptiest() -> None:
     drawn = draw("occupancy", report(packed_layer("full", [5, 5, 5, 4]), packed_layer("empty", [9, 1])))
-    titles = [chart["title"][0] for chart in drawn.to_dict()["vconcat"]]
-    assert titles[1] == "the worst batch: 2 sequences, 9 steps, 55.6 % real"
+    titles = [chart["title"][:2] for chart in drawn.to_dict()["vconcat"]]
+    assert titles[1] == ["the worst batch", "2 sequences, 9 steps, 55.6 % real"]
 
 
 @pytest.mark.parametrize(
     ("layers", "title"),
     [
-        ([packed_layer("a", [5, 2])], "the batch seen: 2 sequences, 5 steps, 70.0 % real"),
+        ([packed_layer("a", [5, 2])], "the batch seen"),
         (
             [packed_layer("a", [5, 2]), packed_layer("b", [5, 2])],
-            "one of batches filled alike: 2 sequences, 5 steps, 70.0 % real",
+            "one of batches filled alike",
         ),
         (
             [packed_layer("a", [9, 1]), packed_layer("b", [5])],
-            "a typical batch, none is worse: 2 sequences, 9 steps, 55.6 % real",
+            "a typical batch, none is worse",
         ),
     ],
 )

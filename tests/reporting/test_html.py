@@ -194,6 +194,16 @@ def test_a_layer_without_a_name_is_called_so(browser: Any, tmp_path: Path) -> No
     assert "(no name)" in opened.page.locator("#operations svg text").all_text_contents()
 
 
+def test_no_word_of_a_chart_is_cut_on_a_phone(browser: Any, tmp_path: Path) -> None:
+    layers = (timed_layer("rnn"), padded_layer("unknown", 2, 4), padded_layer("known", 2, 4, [4, 1]))
+    opened = Opened(browser, write(tmp_path, report(*layers)), viewport={"width": 375, "height": 700})
+    cut = """() => [...document.querySelectorAll(".chart svg")].flatMap((svg) => {
+        const end = svg.getBoundingClientRect().right + 1;
+        return [...svg.querySelectorAll("text")].filter((text) => text.getBoundingClientRect().right > end)
+    }).map((text) => text.textContent)"""
+    assert opened.page.evaluate(cut) == []
+
+
 def test_seconds_of_the_run_stand_in_the_table(browser: Any, tmp_path: Path) -> None:
     time = RunTime(device="cpu", forward_calls=2, forward_s=0.25, backward_calls=0, backward_s=0.0)
     timed = msgspec.structs.replace(packed_layer("timed", [9, 9]), run_time=time)

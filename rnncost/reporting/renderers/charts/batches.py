@@ -103,7 +103,8 @@ def _picture(batch: SeenBatch, title: str) -> Any:
             )
     run = "packed, filler left out" if batch.shape.packed else "padded, filler computed"
     heading = [
-        f"{title}: {sequences:,} sequences, {width:,} steps, {format_fraction(batch.real_share)} real",
+        title,
+        f"{sequences:,} sequences, {width:,} steps, {format_fraction(batch.real_share)} real",
         f"{printable(batch.layer.name)}, {run}",
     ]
     return (

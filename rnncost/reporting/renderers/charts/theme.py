@@ -49,6 +49,8 @@ def as_part_of_page(chart: Any) -> dict[str, Any]:
     """The specification of a chart that fills the width of the page and lets its paper show through."""
     found = specification(chart)
     found["background"] = "transparent"
+    # On a phone a legend of one row would be cut; 0 columns are one row.
+    found["config"]["legend"] = {**_CONFIG["legend"], "columns": {"expr": "width < 420 ? 1 : 0"}}
     if "width" in found:
         found["width"] = "container"
     found["autosize"] = {"type": "fit-x", "contains": "padding"}
