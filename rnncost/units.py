@@ -47,11 +47,12 @@ def parse_count(text: str) -> int:
 
 
 def format_seconds(seconds: float) -> str:
-    """Three digits and an SI prefix, for example ``1.30 ms``."""
-    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if seconds >= scale or unit == "µs":
+    """Three digits and an SI prefix, for example ``1.30 ms``; from a thousand seconds on all of them."""
+    for scale, unit in ((1e-6, "µs"), (1e-3, "ms")):
+        # 999.6 µs rounds to 1000 µs: the next unit shows it as 1 ms.
+        if round(seconds / scale, 1) < 999.5:
             return f"{seconds / scale:.3g} {unit}"
-    raise AssertionError("unreachable")
+    return f"{seconds:.3g} s" if seconds < 999.5 else f"{seconds:,.0f} s"
 
 
 def format_bytes(size: int) -> str:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rnncost.errors import UnitError
-from rnncost.units import format_count, format_fraction, parse_count, parse_fraction, parse_growth
+from rnncost.units import format_count, format_fraction, format_seconds, parse_count, parse_fraction, parse_growth
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,24 @@ from rnncost.units import format_count, format_fraction, parse_count, parse_frac
 )
 def test_counts_are_shortened(count: int, text: str) -> None:
     assert format_count(count) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0 µs"),
+        (1.3e-3, "1.3 ms"),
+        (0.9994e-3, "999 µs"),
+        (0.9996e-3, "1 ms"),
+        (0.9996, "1 s"),
+        (999.4, "999 s"),
+        (999.6, "1,000 s"),
+        (1234.5, "1,234 s"),
+        (360_000.0, "360,000 s"),
+    ],
+)
+def test_seconds_never_have_an_exponent(seconds: float, text: str) -> None:
+    assert format_seconds(seconds) == text
 
 
 @pytest.mark.parametrize(

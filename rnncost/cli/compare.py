@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rnncost.cli.output import check_paths, save_files
+from rnncost.cli.output import check_paths, print_file, save_files, standard_output
 from rnncost.errors import RegressionError, ReportFormatError
 from rnncost.reporting.compare import compare
 from rnncost.reporting.renderers.comparison import (
@@ -59,10 +59,11 @@ def command(baseline: Path, current: Path, *, fail_on: str, format_name: str, pa
     """
     comparison = compare(CostReport.load(baseline), CostReport.load(current), fail_on=fail_on)
     failed = save_files(paths, comparison.save)
-    if format_name == "text":
-        comparison.print()
-    else:
-        click.echo(comparison_renderer_for_format(format_name).render(comparison), nl=False)
+    with standard_output():
+        if format_name == "text":
+            comparison.print()
+        else:
+            print_file(comparison_renderer_for_format(format_name).render(comparison))
     if failed:
         raise ReportFormatError(failed)
     if comparison.regressed:

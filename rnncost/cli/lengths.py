@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from rnncost.cli.output import standard_output
 from rnncost.counting.lengths import parse_lengths
 from rnncost.errors import LengthsError
 from rnncost.reporting.renderers.glyphs import can_show
@@ -26,7 +27,9 @@ def command(lengths: str) -> None:
     """
     encoding = getattr(sys.stdout, "encoding", None) or "ascii"
     renderer = LengthsRenderer(ascii_only=not can_show("█·", encoding))
-    click.echo(renderer.render(read_lengths(lengths)), nl=False)
+    text = renderer.render(read_lengths(lengths))
+    with standard_output():
+        click.echo(text, nl=False)
 
 
 def read_lengths(text: str) -> tuple[int, ...]:

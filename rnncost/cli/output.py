@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from rnncost.errors import ReportFormatError
-from rnncost.reporting.renderers import FORMATS, renderer_for_format, renderer_for_path
+from rnncost.reporting.renderers import CHART_SUFFIXES, FORMATS, renderer_for_format, renderer_for_path
+from rnncost.reporting.renderers.charts import CHARTS
+from rnncost.reporting.renderers.glyphs import fit_encoding
 from rnncost.reporting.report import CostReport
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -49,12 +54,46 @@ def write_report(report: CostReport, *, paths: tuple[Path, ...], format_name: st
         ReportFormatError: after printing, if a file cannot be written.
     """
     failed = save_files(paths, lambda path: report.save(path, chart=chart))
-    if format_name == "text":
-        report.print()
-    else:
-        click.echo(renderer_for_format(format_name).render(report), nl=False)
+    with standard_output():
+        if format_name == "text":
+            report.print()
+        else:
+            print_file(renderer_for_format(format_name).render(report))
     if failed:
         raise ReportFormatError(failed)
+
+
+@contextlib.contextmanager
+def standard_output() -> Iterator[None]:
+    """Says in a line that standard output cannot be written, as on a full disk; a closed pipe is left to click.
+
+    Raises:
+        ReportFormatError: with the reason.
+    """
+    try:
+        yield
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # What is left in its buffer would fail once more when Python ends.
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise ReportFormatError(f"standard output: cannot be written: {error.strerror or error}") from None
+
+
+def print_file(text: str) -> None:
+    """Prints what a file would hold: in UTF-8 whatever the locale says, but on a terminal what it can show."""
+    stream = sys.stdout
+    if stream is None:  # closed, as by >&-
+        return
+    buffer = getattr(stream, "buffer", None)
+    if buffer is None or stream.isatty():
+        stream.write(fit_encoding(text, getattr(stream, "encoding", None) or "utf-8"))
+        return
+    stream.flush()
+    buffer.write(text.encode("utf-8"))
 
 
 def save_files(paths: tuple[Path, ...], save: Callable[[Path], None]) -> str:
@@ -90,4 +129,9 @@ def check_paths(paths: tuple[Path, ...], renderer_for: Callable[[Path], object])
 
 
 def _check_paths(ctx: click.Context, parameter: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
-    return check_paths(paths, lambda path: renderer_for_path(path, chart=ctx.params.get("chart")))
+    chart = ctx.params.get("chart")
+    pictures = [path for path in paths if path.suffix.lower() in CHART_SUFFIXES]
+    if chart is not None and not pictures:
+        names = "" if chart in CHARTS else f"; nor is there a chart {chart!r} among {', '.join(CHARTS)}"
+        raise click.BadParameter(f"--chart belongs to a picture; give -o FILE.svg or FILE.png with it{names}")
+    return check_paths(paths, lambda path: renderer_for_path(path, chart=chart))

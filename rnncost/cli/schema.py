@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from rnncost.cli.output import save_files
+from rnncost.cli.output import print_file, save_files, standard_output
 from rnncost.errors import ReportFormatError
 from rnncost.reporting.schema import report_schema
 from rnncost.reporting.storage import write_file
@@ -25,7 +25,8 @@ def command(path: Path | None) -> None:
     """Print the JSON Schema (draft 2020-12) of the reports that rnncost saves."""
     text = json.dumps(report_schema(), indent=1) + "\n"
     if path is None:
-        click.echo(text, nl=False)
+        with standard_output():
+            print_file(text)
         return
     failed = save_files((path,), lambda each: write_file(each, text))
     if failed:

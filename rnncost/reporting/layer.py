@@ -35,7 +35,7 @@ class Uncounted(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
     def __str__(self) -> str:
-        return f"{printable(self.name)} ({printable(self.type_name)}) is not counted: {self.reason}"
+        return f"{printable(self.name)} ({printable(self.type_name)}) is not counted: {printable(self.reason)}"
 
 
 class LayerCost(CostView, frozen=True, kw_only=True):

@@ -74,7 +74,7 @@ def _wasted_mults(layer: LayerCost) -> int:
 
 
 def _label(layer: LayerCost) -> str:
-    return f"{printable(layer.name)} ({layer.spec})"
+    return f"{printable(layer.name)} ({printable(str(layer.spec))})"
 
 
 def _message(reason: str, lines: list[str]) -> str:

@@ -15,7 +15,7 @@ def match_layers(baseline: Sequence[LayerCost], current: Sequence[LayerCost]) ->
 
     Equal name and spec go first, then equal names, in order; then, as renamed layers, equal specs
     with equal sums over their calls, in order; then a spec that one layer of each side is left with.
-    Within one report no two layers have both name and spec in common.
+    Within one report no two layers have both name and spec in common, but for an estimate and a run.
     """
     found: dict[int, int] = {}
     for key in (_name_and_spec, _name, _spec_and_sums):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from rnncost.counting.spec import RnnSpec
 from rnncost.reporting.layer import LayerCost
 from rnncost.reporting.report import CostReport
+from rnncost.reporting.timing import VERDICT_ROUNDS
 from rnncost.units import format_count, format_fraction, printable
 
 _SHOWN_NAMES = 8
@@ -16,7 +17,24 @@ NOT_TIME = "Operations, not time: fewer operations can still take longer on a gi
 
 def notes(report: CostReport) -> tuple[str, ...]:
     """The notes of a report, the most important first."""
-    return tuple(_notes(report))
+    return tuple(map(printable, _notes(report)))
+
+
+def timing_doubts(report: CostReport) -> tuple[str, ...]:
+    """Why timings are less certain than others, for renderers that do not say it beside the timings."""
+    return tuple(_timing_doubts(report))
+
+
+def _timing_doubts(report: CostReport) -> Iterator[str]:
+    interrupted = [layer for layer in report.layers if layer.conditions is not None and not layer.conditions.complete]
+    if interrupted:
+        yield f"The timing was INTERRUPTED, so it is less certain: {_names(interrupted)}."
+    few = [layer for layer in report.layers if layer.conditions is not None and not layer.conditions.conclusive]
+    if few:
+        yield (
+            f"Timed in too few rounds for a verdict, which takes {VERDICT_ROUNDS}, so that what looks faster may not "
+            f"be: {_names(few)}; give more --budget."
+        )
 
 
 def _notes(report: CostReport) -> Iterator[str]:
@@ -29,7 +47,8 @@ def _notes(report: CostReport) -> Iterator[str]:
     if estimated:
         trained = "; a backward through its output, to the weights, and to its input above a trained layer"
         backward = trained if report.backward.executed.mults else ""
-        yield f"Estimated, nothing was run: each layer is taken to be called once a batch{backward}."
+        run = "nothing was run" if len(estimated) == len(report.layers) else f"not run: {_names(estimated)}"
+        yield f"Estimated, {run}: each layer is taken to be called once a batch{backward}."
     if not report.layers and not report.partial:
         yield "No recurrent layer was found, so there is nothing to count."
     idle = [layer for layer in report.layers if not layer.calls]
@@ -97,7 +116,7 @@ def _run_time(report: CostReport) -> Iterator[str]:
     names = [name for name, calls in left_out.items() if calls > 0]
     if names:
         calls = sum(left_out[name] for name in names)
-        yield f"Not timed: {_of(calls, 'forward call')} of {', '.join(map(printable, names))}."
+        yield f"Not timed: {_of(calls, 'forward call')} of {_listed(names)}."
     untimed = [(layer, time.backward_untimed) for layer, time in timed if time.backward_untimed]
     if untimed:
         calls = sum(calls for _, calls in untimed)
@@ -116,5 +135,9 @@ def _of(number: int, noun: str) -> str:
 
 
 def _names(layers: list[LayerCost]) -> str:
-    shown = ", ".join(printable(layer.name) for layer in layers[:_SHOWN_NAMES])
-    return shown if len(layers) <= _SHOWN_NAMES else f"{shown} and {len(layers) - _SHOWN_NAMES:,} more"
+    return _listed([layer.name for layer in layers])
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(printable(name) for name in names[:_SHOWN_NAMES])
+    return shown if len(names) <= _SHOWN_NAMES else f"{shown} and {len(names) - _SHOWN_NAMES:,} more"

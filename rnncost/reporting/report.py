@@ -134,6 +134,7 @@ def merge(*reports: CostReport) -> CostReport:
     """Sums reports of several processes, epochs or machines. The order does not change any figure.
 
     Layers are the same where name and spec agree; they stand in the order of their first appearance.
+    An estimate is not added to what ran, but stands beside it.
 
     Raises:
         TypeError: if no report is given.
@@ -157,9 +158,9 @@ def new_versions(**packages: str) -> dict[str, tuple[str, ...]]:
 
 
 def _merge_layers(layers: Iterable[LayerCost]) -> tuple[LayerCost, ...]:
-    merged: dict[tuple[str, Spec], LayerCost] = {}
+    merged: dict[tuple[str, Spec, bool], LayerCost] = {}
     for layer in layers:
-        key = (layer.name, layer.spec)
+        key = (layer.name, layer.spec, layer.source == "estimate")
         merged[key] = merged[key].merge(layer) if key in merged else layer
     return tuple(merged.values())
 

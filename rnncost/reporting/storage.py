@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 from pathlib import Path
@@ -13,8 +14,11 @@ import msgspec
 from rnncost.counting.tally import Tally
 from rnncost.errors import ReportFormatError
 from rnncost.reporting.report import SCHEMA_VERSION, CostReport
+from rnncost.units import printable
 
 _LARGEST_SUM = 10**60
+# Products of a sum and two such sizes are still floats.
+_LARGEST_NUMBER = 10**100
 
 
 def load_report(path: str | Path) -> CostReport:
@@ -45,6 +49,7 @@ def decode_report(data: bytes, *, source: str) -> CostReport:
         )
     if "layers" not in document:
         raise ReportFormatError(f"{source}: not an rnncost report: no `layers` at $")
+    _check_numbers(document, source)
     try:
         report = msgspec.convert(document, CostReport)
     except msgspec.ValidationError as error:
@@ -54,6 +59,26 @@ def decode_report(data: bytes, *, source: str) -> CostReport:
         for tally in tallies:
             _check_sums(tally, f"{source}: $.layers[{number}]")
     return report
+
+
+def _check_numbers(document: Any, source: str) -> None:
+    """Refuses what no report is saved with and no renderer can draw: NaN, infinity, endless integers.
+
+    Without recursion, since fields that are not read may be nested deeply.
+    """
+    waiting: list[tuple[Any, str]] = [(document, "$")]
+    while waiting:
+        value, place = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [(each, f"{place}.{key}") for key, each in value.items()]
+        elif isinstance(value, list):
+            waiting += [(each, f"{place}[{number}]") for number, each in enumerate(value)]
+        elif isinstance(value, float) and not math.isfinite(value):
+            raise ReportFormatError(f"{source}: {printable(place)} is {value}, which is no number")
+        elif isinstance(value, int) and abs(value) > _LARGEST_NUMBER:
+            raise ReportFormatError(
+                f"{source}: {printable(place)} is beyond {_LARGEST_NUMBER:.0e}, which no run reaches"
+            )
 
 
 def _check_sums(tally: Tally, place: str) -> None:

@@ -62,7 +62,7 @@ class LayoutTiming(msgspec.Struct, frozen=True, kw_only=True):
         backward_s: seconds of the backward pass; ``None`` where it was not timed.
         total_s: seconds of both, timed together.
         ratio_to_padded: ``total_s`` over that of ``padded``, taken round by round.
-        ratio_low: lower end of its 95 % interval.
+        ratio_low: lower end of its 95 % interval; of fewer than six rounds the lowest ratio of all.
         ratio_high: upper end.
         verdict: ``faster``, ``slower``, ``same`` (inside ±3 %) or ``unclear``.
         peak_bytes: memory at its peak; on the CPU inputs, outputs and saved activations alone.
@@ -119,13 +119,24 @@ class TimingConditions(msgspec.Struct, frozen=True, kw_only=True):
     complete: bool
     backward: bool
 
+    @property
+    def conclusive(self) -> bool:
+        """Whether there were rounds enough for an interval of 95 %, and so for a verdict."""
+        return self.rounds >= VERDICT_ROUNDS
+
+    @property
+    def spread(self) -> str:
+        """What lies between the two ends of a ratio: ``95 % interval``, or the range of too few rounds for one."""
+        return "95 % interval" if self.conclusive else f"range of only {_rounds(self.rounds)}"
+
 
 def realised_savings(timing: LayoutTiming, conditions: TimingConditions) -> tuple[float, float]:
     """What a layout saves of the operations of padded, and of its time; either may be negative.
 
     Operations are those that grow with the rows: all multiplications of the forward.
     """
-    return 1 - timing.rows / conditions.padded_rows, 1 - timing.ratio_to_padded
+    operations = 1 - timing.rows / conditions.padded_rows if conditions.padded_rows else 0.0
+    return operations, 1 - timing.ratio_to_padded
 
 
 def recommended(timings: tuple[LayoutTiming, ...], best: str | None) -> LayoutTiming | None:
@@ -150,8 +161,9 @@ def advice(
     if packed is not None:
         saved, _ = realised_savings(packed, conditions)
         parts.append(f"packed runs {format_fraction(saved)} fewer multiplications than padded and {_speed(packed)}")
-        if packed.verdict == "slower" and conditions.kernels["padded"] != conditions.kernels["packed"]:
-            parts[-1] += f": its path is {conditions.kernels['packed']}, not {conditions.kernels['padded']}"
+        kernels = [conditions.kernels.get(each) for each in ("packed", "padded")]
+        if packed.verdict == "slower" and None not in kernels and kernels[0] != kernels[1]:
+            parts[-1] += f": its path is {kernels[0]}, not {kernels[1]}"
     chosen = recommended(timings, best)
     if chosen is None:
         parts.append("no exact layout was timed")
@@ -159,7 +171,7 @@ def advice(
         groups = _groups(chosen.groups, conditions.batches)
         parts.append(
             f"Fastest with the results of a packed run: {best}{groups} ({chosen.ratio_to_padded:.2f}x of padded, "
-            f"95 % interval {chosen.ratio_low:.2f} to {chosen.ratio_high:.2f}{_predicted(chosen, timings)})"
+            f"{conditions.spread} {chosen.ratio_low:.2f} to {chosen.ratio_high:.2f}{_predicted(chosen, timings)})"
             f"{_others(chosen, timings)}"
         )
         if chosen.groups and cell_state:
@@ -203,6 +215,10 @@ def _groups(groups: tuple[int, ...], batches: int) -> str:
     if batches > 1:
         return f", {len(groups)} groups in {batches} batches"
     return ", one group run exactly" if len(groups) == 1 else f", groups of {_sizes(groups)}"
+
+
+def _rounds(number: int) -> str:
+    return "1 round" if number == 1 else f"{number} rounds"
 
 
 def _sizes(groups: tuple[int, ...]) -> str:

@@ -9,8 +9,8 @@ import msgspec
 from rnncost.counting.spec import RnnSpec
 from rnncost.reporting.layer import LayerCost
 from rnncost.reporting.report import CostReport
-from rnncost.reporting.timing import VERDICT_ROUNDS, not_told_apart, recommended
-from rnncost.units import format_count, format_fraction
+from rnncost.reporting.timing import not_told_apart, recommended
+from rnncost.units import format_count, format_fraction, printable
 
 
 class TimeRatio(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,6 +24,7 @@ class TimeRatio(msgspec.Struct, frozen=True, kw_only=True):
         high: upper end.
         layers: how many layers.
         called: how many layers ran in all, timed or not.
+        conclusive: whether each was timed in rounds enough for a verdict.
         packing: whether the time of packing is in it.
         not_told_apart: of one layer, the other layouts whose intervals meet this one's.
     """
@@ -34,13 +35,14 @@ class TimeRatio(msgspec.Struct, frozen=True, kw_only=True):
     high: float | None
     layers: int
     called: int
+    conclusive: bool
     packing: bool
     not_told_apart: tuple[str, ...] = ()
 
     @property
-    def share(self) -> str:
-        """Of how many layers it tells, where that is not all; nothing where it is."""
-        return f" in {self.layers:,} of {self.called:,} layers" if self.layers < self.called else ""
+    def which(self) -> str:
+        """Which layers it speaks of, where not of all: ``1 of 5 layers``."""
+        return f"{self.layers:,} of {self.called:,} layers" if self.layers < self.called else ""
 
 
 def time_ratio(report: CostReport, layout: str) -> TimeRatio | None:
@@ -52,11 +54,11 @@ def time_ratio(report: CostReport, layout: str) -> TimeRatio | None:
         padded = next((timing for timing in layer.timings if timing.layout == "padded"), None)
         if chosen is not None and padded is not None:
             found.append((layer, chosen, padded))
-    if not found:
+    total_s, padded_s = sum(each.total_s for _, each, _ in found), sum(each.total_s for _, _, each in found)
+    alone = len(found) == 1
+    if not alone and not padded_s:  # of nothing there is no ratio
         return None
     layer, chosen, _ = found[0]
-    alone = len(found) == 1
-    total_s, padded_s = sum(each.total_s for _, each, _ in found), sum(each.total_s for _, _, each in found)
     return TimeRatio(
         layout=layout,
         # Taken round by round for one layer, which the ratio of two medians is not.
@@ -65,6 +67,7 @@ def time_ratio(report: CostReport, layout: str) -> TimeRatio | None:
         high=chosen.ratio_high if alone else None,
         layers=len(found),
         called=sum(1 for each in report.layers if each.calls),
+        conclusive=all(each.conditions is not None and each.conditions.conclusive for each, _, _ in found),
         packing=any(each.layout == "packed+packing" for _, each, _ in found),
         not_told_apart=not_told_apart(chosen, layer.timings) if alone else (),
     )
@@ -101,7 +104,9 @@ def _is_cell(layer: LayerCost) -> bool:
 def _saved(report: CostReport) -> str:
     costs, estimated = report.costs, _estimated(report)
     executed, saved = format_count(costs.executed.mults), costs.saved.mults
-    would, ran = ("would save", "would run") if estimated else ("saved", "ran")
+    in_part = any(layer.source == "estimate" for layer in report.layers)
+    ran = "would run" if estimated else "ran"
+    would = "would save" if estimated else "saved, in part by estimate," if in_part else "saved"
     if saved > 0:
         said = (
             f"Packing {would} {format_fraction(costs.saved_fraction)} of the multiplications: "
@@ -142,28 +147,22 @@ def _time(report: CostReport) -> Iterator[str]:
         yield "Whether that saves time was not measured." if saves else "Time was not measured."
     if packed is not None:
         packing = ", its packing included" if packed.packing else ""
-        yield f"When timed, packed took {_times(packed)} the time of padded{packed.share}{packing}."
+        where = f" in {packed.which}" if packed.which else ""
+        yield f"When timed{where}, packed took {_times(packed)} the time of padded{packing}."
     if best is not None:
         layouts = {layer.best_layout for layer in report.layers if layer.best_layout}
         named = layouts.pop() if len(layouts) == 1 else "each layer in its own layout"
         others = f"; not told apart from {', '.join(best.not_told_apart)}" if best.not_told_apart else ""
         if named != "packed" or others:
-            yield f"Fastest with the same outputs and hidden states: {named}, {_times(best)}{best.share}{others}."
-    yield from _doubts_on_time(report)
-
-
-def _doubts_on_time(report: CostReport) -> Iterator[str]:
-    timed = [layer.conditions for layer in report.layers if layer.conditions is not None]
-    if not all(conditions.complete for conditions in timed):
-        yield "The timing was interrupted, so its figures are less certain."
-    elif any(conditions.rounds < VERDICT_ROUNDS for conditions in timed):
-        yield f"It was timed in fewer than {VERDICT_ROUNDS} rounds, too few to tell layouts apart."
+            where = f" in {best.which}" if best.which else ""
+            yield printable(f"Fastest{where} with the same outputs and hidden states: {named}, {_times(best)}{others}.")
 
 
 def _times(ratio: TimeRatio) -> str:
+    few = "" if ratio.conclusive else ", of too few rounds for a verdict"
     if ratio.low is None or ratio.high is None:
-        return f"{ratio.ratio:.2f}× (sum of {ratio.layers} layers)"
-    return f"{ratio.ratio:.2f}× ({ratio.low:.2f} to {ratio.high:.2f})"
+        return f"{ratio.ratio:.2f}× (sum of {ratio.layers} layers{few})"
+    return f"{ratio.ratio:.2f}× ({ratio.low:.2f} to {ratio.high:.2f}{few})"
 
 
 def _layers(layers: list[LayerCost]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,8 @@ from rnncost.cli.main import main
 from rnncost.reporting.renderers.text import TextRenderer
 from tests.reporting.reports import SCRIPTED, packed_layer, padded_layer, report
 
+# For a process whose working directory is another one.
+_ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(rnncost.__file__).parents[1])}
 VOWELS = Path(rnncost.__file__).parent / "examples" / "vowels.py"
 
 
@@ -170,6 +173,52 @@ def test_a_terminal_without_unicode_gets_the_report_all_the_same(tmp_path: Path)
     assert done.returncode == 0, done.stderr
     assert "sp\\xe4th" in done.stdout
     assert "-----" in done.stdout
+
+
+@pytest.mark.parametrize("form", ["html", "markdown", "csv", "json"])
+def test_files_on_standard_output_are_utf_8_whatever_the_locale(form: str, tmp_path: Path) -> None:
+    saved, grown = tmp_path / "a.json", tmp_path / "b.json"
+    report(packed_layer("späth", [5, 2])).save(saved)
+    report(packed_layer("späth", [5, 2, 1])).save(grown)
+    for command in (["show", saved], ["compare", saved, grown, "--fail-on", "none"]):
+        if command[0] == "compare" and form == "csv":
+            continue
+        done = subprocess.run(
+            [sys.executable, "-m", "rnncost", *map(str, command), "--format", form],
+            capture_output=True,
+            env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+        )
+        assert done.returncode == 0, done.stderr
+        assert ("sp\\u00e4th" if form == "json" else "späth") in done.stdout.decode("utf-8")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux alone has a disk that is always full")
+@pytest.mark.parametrize(
+    "command", ["show a.json", "show a.json --format csv", "compare a.json a.json", "schema", "lengths 9,3"]
+)
+def test_a_standard_output_that_is_full_or_closed(command: str, tmp_path: Path) -> None:
+    report(packed_layer("a", [5, 2])).save(tmp_path / "a.json")
+    for target, status, said in ((">/dev/full", 2, "cannot be written: No space left on device\n"), (">&-", 0, "")):
+        line = f"{shlex.quote(sys.executable)} -m rnncost {command} {target}"
+        done = subprocess.run(["sh", "-c", line], cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=_ENVIRONMENT)
+        assert done.returncode == status
+        assert done.stderr == (f"rnncost: standard output: {said}" if said else "")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--chart", "occupancy"], "--chart belongs to a picture"),
+        (["--chart", "nix"], "nor is there a chart 'nix' among operations, occupancy"),
+        (["--chart", "occupancy", "-o", "a.md"], "--chart belongs to a picture"),
+        (["-o", "a.png", "--chart", "nix"], "there is no chart 'nix'"),
+    ],
+)
+def test_a_chart_needs_a_picture(options: list[str], message: str, tmp_path: Path) -> None:
+    report(packed_layer("a", [5, 2])).save(tmp_path / "a.json")
+    result = run("show", tmp_path / "a.json", *options)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
 
 
 def test_a_broken_report_is_named(tmp_path: Path) -> None:

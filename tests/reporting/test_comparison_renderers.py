@@ -296,3 +296,32 @@ def test_a_terminal_gets_colour(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = Terminal()
     COMPARED.print(stream)
     assert "\x1b[1;31mREGRESSION" in stream.getvalue()
+
+
+@pytest.mark.parametrize("columns", ["20", "32", "40", "60", "79"])
+def test_a_narrow_terminal_gets_stacked_figures(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setenv("TERM", "dumb")
+    stream = Terminal()
+    COMPARED.print(stream)
+    lines = stream.getvalue().splitlines()
+    assert max(map(len, lines)) <= max(32, int(columns))
+    if columns == "60":
+        text = "\n".join(line.rstrip() for line in lines)
+        assert STACKED in text
+        assert "total (partial)\n  calls 4 -> 4 (0.0 %)\n" in text
+
+
+STACKED = """
+encoder.rnn
+LSTM 2x3
+  changed; rows 7 -> 8
+  mults 483 -> 552 (+14.3 %)
+  wasted now 0
+
+old -> new
+LSTM 2x3
+  renamed; rows 3 -> 3
+  mults 207 -> 207 (0.0 %)
+  wasted now 0
+"""

@@ -178,6 +178,46 @@ def test_the_table_sorts_by_numbers_and_by_names(browser: Any, tmp_path: Path) -
     assert opened.page.locator("th[aria-sort]").count() == 1
 
 
+def test_shares_next_to_0_and_100_sort_where_they_lie(browser: Any, tmp_path: Path) -> None:
+    # Saved: 99.96 %, 0.03 %, 50 %, nothing, and 0.2 %.
+    lengths = {"most": [10_000, *[1] * 3_000], "least": [2_501] * 2_999 + [1], "half": [4, 2, 1, 1], "none": [3, 3]}
+    layers = [packed_layer(name, found) for name, found in lengths.items()]
+    opened = Opened(browser, write(tmp_path, report(*layers, packed_layer("little", [500] * 499 + [1]))))
+    assert opened.sort_by("saved mults") == "descending"
+    assert opened.column(9) == [">99.9 %", "50.0 %", "0.2 %", "<0.1 %", "0.0 %"]
+    assert opened.column(1) == ["most", "half", "little", "least", "none"]
+
+
+def test_the_printed_page_says_what_it_leaves_out(browser: Any, tmp_path: Path) -> None:
+    opened = Opened(browser, write(tmp_path, large_report()))
+    left_out = opened.page.get_by_text("The 50 first of 1,000 layers")
+    assert not left_out.is_visible()
+    opened.page.emulate_media(media="print")
+    assert left_out.is_visible()
+    arrows = "() => [...document.querySelectorAll('th button')].map(each => getComputedStyle(each, '::after').content)"
+    assert set(opened.page.evaluate(arrows)) == {'""'}
+    opened.page.emulate_media(media="screen")
+    opened.page.get_by_role("button", name="Show all 1,000 layers").click()
+    opened.page.emulate_media(media="print")
+    assert left_out.count() == 0
+
+
+def test_a_layer_without_a_name_is_called_so(browser: Any, tmp_path: Path) -> None:
+    opened = Opened(browser, write(tmp_path, report(packed_layer("", [5, 2]), packed_layer("b", [2]))))
+    assert opened.column(1) == ["(no name)", "b"]
+    assert "(no name)" in opened.page.locator("#operations svg text").all_text_contents()
+
+
+def test_no_word_of_a_chart_is_cut_on_a_phone(browser: Any, tmp_path: Path) -> None:
+    layers = (timed_layer("rnn"), padded_layer("unknown", 2, 4), padded_layer("known", 2, 4, [4, 1]))
+    opened = Opened(browser, write(tmp_path, report(*layers)), viewport={"width": 375, "height": 700})
+    cut = """() => [...document.querySelectorAll(".chart svg")].flatMap((svg) => {
+        const end = svg.getBoundingClientRect().right + 1;
+        return [...svg.querySelectorAll("text")].filter((text) => text.getBoundingClientRect().right > end)
+    }).map((text) => text.textContent)"""
+    assert opened.page.evaluate(cut) == []
+
+
 def test_seconds_of_the_run_stand_in_the_table(browser: Any, tmp_path: Path) -> None:
     time = RunTime(device="cpu", forward_calls=2, forward_s=0.25, backward_calls=0, backward_s=0.0)
     timed = msgspec.structs.replace(packed_layer("timed", [9, 9]), run_time=time)

@@ -2,12 +2,19 @@ from __future__ import annotations
 
 import itertools
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rnncost.counting import OpCount
 from rnncost.reporting import CostReport, merge
+from rnncost.reporting.compare import compare
+from rnncost.reporting.notes import notes
+from rnncost.reporting.renderers.charts.operations import distinct_names
+from rnncost.reporting.renderers.digest import doubts
+from rnncost.reporting.timing import RunTime
+from rnncost.reporting.verdict import verdict
 from tests.reporting.reports import GRU, LSTM, SCRIPTED, packed_layer, padded_layer, report
 
 
@@ -90,3 +97,31 @@ def test_merging_is_associative_and_its_sample_independent_of_order(batches: lis
 def test_a_merged_sample_stays_bounded() -> None:
     merged = merge(*(report(packed_layer("rnn", [n])) for n in range(1, 100)))
     assert [sample.priority for sample in merged.layers[0].samples] == list(range(1, 33))
+
+
+def test_a_note_on_a_thousand_layers_names_a_few() -> None:
+    time = RunTime(device="cpu", forward_calls=1, forward_s=0.5)
+    timed = msgspec.structs.replace(packed_layer("timed", [2]), run_time=time)
+    found = notes(report(timed, *(packed_layer(f"layer.{number}", [2]) for number in range(1_000))))
+    assert "Not timed: 1,000 forward calls of layer.0, " in found[1]
+    assert found[1].endswith("layer.7 and 992 more.")
+
+
+def test_an_estimate_does_not_pass_for_what_ran_when_merged() -> None:
+    ran, other = packed_layer("a", [5, 2]), packed_layer("b", [4], GRU)
+    estimated = msgspec.structs.replace(packed_layer("a", [3, 3]), source="estimate")
+    for reports in ((report(ran, other), report(estimated)), (report(estimated), report(ran, other))):
+        whole = merge(*reports, report(estimated))
+        assert {(layer.name, layer.source, layer.tally.rows) for layer in whole.layers} == {
+            ("a", "module", 7),
+            ("a", "estimate", 12),
+            ("b", "module", 4),
+        }
+        assert doubts(whole) == "PARTLY ESTIMATED: "
+        assert "Estimated, not run: a: each layer is taken to be called once a batch." in notes(whole)
+        assert verdict(whole).startswith("Packing saved, in part by estimate, ")
+        assert not compare(whole, whole).regressed
+        a, other_a = (
+            name for name, layer in zip(distinct_names(whole.layers), whole.layers, strict=True) if layer.name == "a"
+        )
+        assert {a, other_a} == {"a (LSTM 2x3)", "a (LSTM 2x3, estimate)"}

@@ -108,6 +108,17 @@ LAYER = json.loads(JsonRenderer().render(WHOLE))["layers"][0]
         ),
         (broken({"layers": [{**LAYER, "spec": {**LAYER["spec"], "num_layers": 10**9}}]}), r"\$\.layers\[0\]\.spec"),
         (broken({"uncounted": [{}]}), r"\$\.uncounted\[0\]"),
+        (
+            broken({"contaminations": [{"name": "a", "tolerance": float("inf")}]}),
+            r"\$\.contaminations\[0\]\.tolerance is inf, which is no number",
+        ),
+        (
+            broken({"layers": [{**LAYER, "spec": {**LAYER["spec"], "input_size": 10**400}}]}),
+            r"\$\.layers\[0\]\.spec\.input_size is beyond",
+        ),
+        (broken({"whole_models": [{"total_macs": -(10**400)}]}), r"\$\.whole_models\[0\]\.total_macs is beyond"),
+        (b'{"schema_version": 1, "layers": [], "deep": ' + b"[" * 900 + b"NaN" + b"]" * 900 + b"}", "is nan"),
+        (b'{"schema_version": 1, "layers": [], "big": 1e999}', r"\$\.big is inf"),
         (broken({"layers": [{"name": float("nan")}]}), r"layers\[0\]"),
     ],
 )

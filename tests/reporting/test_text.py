@@ -391,3 +391,22 @@ def test_times_of_runs_add() -> None:
     merged = report(run_timed("a", one)).merge(report(run_timed("a", None)), report(run_timed("a", other)))
     assert merged.run_time == merged.layers[0].run_time == both
     assert report(run_timed("a", None)).run_time is None
+
+
+def test_timings_of_unknown_kernels_and_of_no_rows_are_drawn_all_the_same() -> None:
+    conditions = msgspec.structs.replace(CONDITIONS, kernels={}, padded_rows=0)
+    timings = (timing("padded", 1.0, "same", 10), timing("packed", 1.5, "slower", 7))
+    layer = msgspec.structs.replace(packed_layer("rnn", [5, 2]), timings=timings, conditions=conditions)
+    assert "takes 1.50x of its time" in " ".join(TextRenderer().render(report(layer)).split())
+
+
+def test_a_very_wide_terminal_keeps_names_and_figures_together() -> None:
+    timed = RunTime(device="cpu", forward_calls=1, forward_s=1.0)
+    layer = msgspec.structs.replace(
+        packed_layer("rnn", [5, 2]),
+        run_time=timed,
+        timings=(timing("padded", 1.0, "same", 10), timing("packed", 1.5, "slower", 7)),
+        conditions=CONDITIONS,
+    )
+    for line in TextRenderer(width=300).render(report(layer)).splitlines():
+        assert len(line) <= 140 or "█" in line

@@ -10,6 +10,7 @@ from rnncost.reporting.contamination import Contamination
 from rnncost.reporting.renderers.html import HtmlRenderer
 from rnncost.reporting.renderers.markdown import MarkdownRenderer
 from rnncost.reporting.renderers.notebook import NotebookRenderer
+from rnncost.reporting.renderers.page import figures
 from rnncost.reporting.verdict import verdict, verdict_on_operations
 from tests.reporting.reports import LSTM, SCRIPTED, packed_layer, padded_layer, report
 from tests.reporting.test_pictures import beyond_padded
@@ -98,20 +99,9 @@ def test_time_of_some_layers_is_not_that_of_all() -> None:
     rest = (packed_layer("second", [5, 2]), LayerCost(name="never called", spec=LSTM))
     said = verdict(report(timed(("packed", 1.5), ("split", 0.5), best="split"), *rest))
     assert said.endswith(
-        " When timed, packed took 1.50× (1.40 to 1.60) the time of padded in 1 of 2 layers. "
-        "Fastest with the same outputs and hidden states: split, 0.50× (0.40 to 0.60) in 1 of 2 layers."
+        " When timed in 1 of 2 layers, packed took 1.50× (1.40 to 1.60) the time of padded. "
+        "Fastest in 1 of 2 layers with the same outputs and hidden states: split, 0.50× (0.40 to 0.60)."
     )
-
-
-def test_what_the_rounds_do_not_tell_is_not_told() -> None:
-    near = timed(("bucketed(2)", 0.55), ("split", 0.5), best="split")
-    assert verdict(report(near)).endswith(" split, 0.50× (0.40 to 0.60); not told apart from bucketed(2).")
-    for change, said in (
-        ({"complete": False, "rounds": 4}, "The timing was interrupted, so its figures are less certain."),
-        ({"rounds": 5}, "It was timed in fewer than 6 rounds, too few to tell layouts apart."),
-    ):
-        layer = msgspec.structs.replace(near, conditions=msgspec.structs.replace(CONDITIONS, **change))
-        assert verdict(report(layer)).endswith(f" {said}")
 
 
 def test_time_says_whether_packing_is_in_it() -> None:
@@ -123,6 +113,49 @@ def test_time_says_whether_packing_is_in_it() -> None:
     assert verdict(report(timed(packed, packing, best="packed"))).endswith(
         " When timed, packed took 1.70× (1.60 to 1.80) the time of padded, its packing included."
     )
+
+
+def test_too_few_rounds_have_no_interval_and_no_verdict() -> None:
+    layer = timed(("packed", 1.5), ("split", 0.5), best="split")
+    few = msgspec.structs.replace(CONDITIONS, rounds=3, complete=False)
+    found = report(msgspec.structs.replace(layer, conditions=few))
+    assert "packed took 1.50× (1.40 to 1.60, of too few rounds for a verdict) the time of padded." in verdict(found)
+    assert layer.advice is not None
+    assert "95 % interval 0.40 to 0.60" in layer.advice
+    assert "range of only 3 rounds 0.40 to 0.60" in str(found.layers[0].advice)
+    page, comment, notebook = HtmlRenderer().render(found), MarkdownRenderer().render(found), found._repr_html_()
+    assert figures(found)[2].detail == "packed to padded, 1.40 to 1.60; too few rounds for a verdict"
+    assert "with its 95 % interval, of fewer than 6 rounds the range of all." in page
+    assert "0.50x (0.40 to 0.60) of padded (in only 3 rounds, no verdict)" in comment
+    for text in (page, comment, notebook):
+        assert "The timing was INTERRUPTED, so it is less certain: rnn." in text
+        assert "Timed in too few rounds for a verdict, which takes 6, so that what looks faster may not be: rnn" in text
+    for text in (HtmlRenderer().render(report(layer)), MarkdownRenderer().render(report(layer))):
+        assert "INTERRUPTED" not in text
+        assert "too few rounds" not in text
+
+
+def test_time_says_of_how_many_layers_it_is() -> None:
+    layer, other = timed(("packed", 1.5), best="packed"), packed_layer("other", [5, 2])
+    assert "When timed in 1 of 2 layers, packed took 1.50× (1.40 to 1.60)" in verdict(report(layer, other))
+    assert figures(report(layer, other))[2].detail == "packed to padded, 95 % in 1.40 to 1.60, 1 of 2 layers"
+    second = msgspec.structs.replace(layer, name="second")
+    assert "When timed in 2 of 3 layers, packed took 1.50× (sum of 2 layers)" in verdict(report(layer, second, other))
+    assert figures(report(layer, second, other))[2].detail == "packed to padded, sum of 2 of 3 layers"
+    assert "When timed, packed took 1.50× (sum of 2 layers)" in verdict(report(layer, second))
+
+
+def test_layers_that_took_no_time_at_all_have_no_ratio() -> None:
+    instant = tuple(msgspec.structs.replace(timing(name, 1.0, "same", 7), total_s=0.0) for name in ("padded", "packed"))
+    layers = [msgspec.structs.replace(timed(best="packed"), name=name, timings=instant) for name in ("a", "b")]
+    assert "was not measured" in verdict(report(*layers))
+
+
+def test_what_may_be_as_fast_is_named_beside_the_fastest() -> None:
+    found = report(timed(("packed", 1.5), ("split", 0.5), ("bucketed(2)", 0.55), ("loop", 0.9), best="split"))
+    assert verdict(found).endswith("split, 0.50× (0.40 to 0.60); not told apart from bucketed(2).")
+    said = "`split`, 0.50x (0.40 to 0.60) of padded; not told apart from `bucketed(2)`.\n"
+    assert said in MarkdownRenderer().render(found)
 
 
 def test_on_a_page_a_number_and_its_unit_stay_together() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from rnncost.reporting.costs import Costs
 from rnncost.reporting.layer import LayerCost
-from rnncost.reporting.notes import notes
+from rnncost.reporting.notes import notes, timing_doubts
 from rnncost.reporting.report import CostReport
 from rnncost.units import format_count, format_fraction, printable
 
@@ -28,7 +28,7 @@ def total(layers: Iterable[LayerCost]) -> Costs:
 
 def other_notes(report: CostReport, *, limit: int, length: int) -> list[str]:
     """The notes but for those on uncounted modules, at most ``limit`` of at most ``length`` characters."""
-    found = notes(report)[len(report.uncounted) :]
+    found = (*timing_doubts(report), *notes(report)[len(report.uncounted) :])
     shown = [shortened(note, length) for note in found[:limit]]
     return [*shown, f"And {len(found) - limit:,} more notes."] if len(found) > limit else shown
 
@@ -74,8 +74,9 @@ def figures(layers: Iterable[LayerCost], costs: Costs) -> tuple[str, ...]:
 def doubts(report: CostReport) -> str:
     """Marks for the head of a report whose figures are not the whole truth of a run, such as ``NOT VERIFIED: ``."""
     marks = []
-    if any(layer.source == "estimate" for layer in report.layers):
-        marks.append("ESTIMATED, nothing was run")
+    estimated = [layer.source == "estimate" for layer in report.layers]
+    if any(estimated):
+        marks.append("ESTIMATED, nothing was run" if all(estimated) else "PARTLY ESTIMATED")
     if report.partial:
         modules = "1 module" if len(report.uncounted) == 1 else f"{len(report.uncounted):,} modules"
         marks.append(f"PARTIAL ({modules} not counted)")

@@ -29,3 +29,13 @@ def can_show(characters: str, encoding: str) -> bool:
     except (UnicodeEncodeError, LookupError):
         return False
     return True
+
+
+def fit_encoding(text: str, encoding: str) -> str:
+    """The text with what ``encoding`` lacks drawn otherwise: lines as ``-``, the rest escaped."""
+    try:
+        text.encode(encoding)
+        return text
+    except (UnicodeEncodeError, LookupError):
+        plain = text.translate({ord("─"): "-"})
+        return plain.encode("ascii", "backslashreplace").decode("ascii")

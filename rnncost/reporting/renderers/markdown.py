@@ -67,7 +67,7 @@ def _time(report: CostReport) -> str:
     more = f"; {len(timed) - 1:,} more timed, see below" if len(timed) > 1 else ""
     return (
         f"Time of {_code(layer.name)}: {_packed(layer)}fastest with the outputs and hidden states of a packed run is "
-        f"{_code(str(layer.best_layout))}, {_ratio(best)} of padded{_others(layer, best)}{more}."
+        f"{_code(str(layer.best_layout))}, {_ratio(best)} of padded{_others(layer, best)}{_few(layer)}{more}."
     )
 
 
@@ -76,6 +76,12 @@ def _others(layer: LayerCost, best: LayoutTiming) -> str:
     names = ", ".join(map(_code, found[:_MAX_LAYOUTS]))
     more = f" and {len(found) - _MAX_LAYOUTS:,} more" if len(found) > _MAX_LAYOUTS else ""
     return f"; not told apart from {names}{more}" if found else ""
+
+
+def _few(layer: LayerCost) -> str:
+    """A mark for a layer whose ratios have no interval of 95 %."""
+    conditions = layer.conditions
+    return "" if conditions is None or conditions.conclusive else f" (in only {conditions.rounds} rounds, no verdict)"
 
 
 def _packed(layer: LayerCost) -> str:

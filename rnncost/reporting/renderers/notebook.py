@@ -20,7 +20,7 @@ from rnncost.reporting.renderers.templates import environment
 from rnncost.reporting.report import CostReport
 from rnncost.reporting.timing import recommended
 from rnncost.reporting.verdict import verdict
-from rnncost.units import format_count
+from rnncost.units import format_count, printable
 
 _MAX_LAYERS = 50
 _MAX_UNCOUNTED = 10
@@ -85,7 +85,7 @@ def _row(layer: LayerCost, parts: BarParts, longest: int) -> dict[str, Any]:
         "label": ", ".join(f"{format_count(mults)} mults {LEGEND[part]}" for part, mults in there),
         "width": _percent(parts.total, longest),
         "ratio": "" if best is None else f"{best.ratio_to_padded:.2f}x",
-        "layout": "" if best is None else layer.best_layout,
+        "layout": "" if best is None else printable(str(layer.best_layout)),
         "figures": figures((layer,), layer.costs),
     }
 

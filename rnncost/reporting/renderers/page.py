@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from rnncost.reporting.contamination import Contamination
 from rnncost.reporting.layer import LayerCost
-from rnncost.reporting.notes import notes
+from rnncost.reporting.notes import notes, timing_doubts
 from rnncost.reporting.renderers.charts import batches, operations, timings
 from rnncost.reporting.renderers.charts.theme import as_part_of_page
 from rnncost.reporting.report import CostReport
 from rnncost.reporting.seen import known_batches
+from rnncost.reporting.timing import VERDICT_ROUNDS
 from rnncost.reporting.verdict import TimeRatio, time_ratio
 from rnncost.units import format_count, format_fraction, printable
 
@@ -77,10 +79,12 @@ def _time_figure(ratio: TimeRatio | None) -> Figure:
     packed = "packed+packing" if ratio.packing else "packed"
     over = packed if ratio.layout == "packed" else "recommended layouts"
     if ratio.low is None or ratio.high is None:
-        certain = f"sum of {ratio.layers:,} layers"
+        spread = f"sum of {ratio.which or f'{ratio.layers:,} layers'}"
     else:
-        certain = f"95 % in {ratio.low:.2f} to {ratio.high:.2f}"
-    return Figure("time ratio", f"{ratio.ratio:.2f}×", f"{over} to padded{ratio.share}, {certain}")
+        interval = "95 % in " if ratio.conclusive else ""
+        spread = f"{interval}{ratio.low:.2f} to {ratio.high:.2f}{f', {ratio.which}' if ratio.which else ''}"
+    few = "" if ratio.conclusive else "; too few rounds for a verdict"
+    return Figure("time ratio", f"{ratio.ratio:.2f}×", f"{over} to padded, {spread}{few}")
 
 
 def sections(report: CostReport) -> list[Section]:
@@ -118,7 +122,11 @@ def _words(name: str, report: CostReport) -> tuple[str, str]:
         return "Lengths", f"Steps of the sequences that {printable(known[0].layer.name)} saw in {seen}."
     if name == "savings":
         return "Operations against time", "Below the dashed line, saved operations did not become as much saved time."
-    return "Layouts", "Median time of each way to run the same batches, with its 95 % interval. ★ is recommended."
+    conditions = [layer.conditions for layer in timings.timed_layers(report)[: timings.SHOWN_LAYERS]]
+    interval = "95 % interval"
+    if not all(each is not None and each.conclusive for each in conditions):
+        interval += f", of fewer than {VERDICT_ROUNDS} rounds the range of all"
+    return "Layouts", f"Median time of each way to run the same batches, with its {interval}. ★ is recommended."
 
 
 def rows(report: CostReport) -> Iterator[tuple[str, ...]]:
@@ -129,7 +137,7 @@ def rows(report: CostReport) -> Iterator[tuple[str, ...]]:
         executed = (costs.executed.macs, costs.executed.mults, costs.executed.adds)
         wasted = _UNKNOWN if costs.wasted is None else format_fraction(costs.wasted_fraction)
         yield (
-            printable(layer.name),
+            printable(layer.name).strip() or "(no name)",
             _spec(layer),
             *(f"{count:,}" for count in (*counts, *executed)),
             format_fraction(costs.saved_fraction),
@@ -151,15 +159,21 @@ def _seconds(calls: int, seconds: float) -> str:
 
 
 def _spec(layer: LayerCost) -> str:
-    return str(layer.spec) if layer.source == "module" else f"{layer.spec}, {layer.source}"
+    spec = printable(str(layer.spec))
+    return spec if layer.source == "module" else f"{spec}, {layer.source}"
 
 
 def sayings(report: CostReport) -> list[str]:
     """Advice of each timed layer, notes, and what padding does to results."""
     timed = [
-        f"{printable(layer.name)}: {layer.advice}" for layer in timings.timed_layers(report)[: timings.SHOWN_LAYERS]
+        f"{printable(layer.name)}: {printable(layer.advice or '')}"
+        for layer in timings.timed_layers(report)[: timings.SHOWN_LAYERS]
     ]
-    return [*timed, *notes(report), *map(str, report.contaminations)]
+    return [*timing_doubts(report), *timed, *notes(report), *map(_lines, report.contaminations)]
+
+
+def _lines(contamination: Contamination) -> str:
+    return "\n".join(map(printable, str(contamination).splitlines()))
 
 
 def environment(report: CostReport) -> list[tuple[str, str]]:
@@ -174,4 +188,4 @@ def environment(report: CostReport) -> list[tuple[str, str]]:
     }
     found += [("timed on", device) for device in sorted(devices)]
     found += [("made by", command) for command in report.commands]
-    return found
+    return [(printable(name), printable(value)) for name, value in found]

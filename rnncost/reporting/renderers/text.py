@@ -18,7 +18,7 @@ from rnncost.counting.opcount import OpCount
 from rnncost.reporting.costs import Costs
 from rnncost.reporting.layer import LayerCost
 from rnncost.reporting.notes import notes
-from rnncost.reporting.renderers.glyphs import ASCII, BLOCKS, Glyphs, can_show
+from rnncost.reporting.renderers.glyphs import ASCII, BLOCKS, Glyphs, can_show, fit_encoding
 from rnncost.reporting.renderers.terminal import pictures
 from rnncost.reporting.report import CostReport
 from rnncost.reporting.timing import VERDICT_ROUNDS, LayoutTiming, RunTime, TimingConditions, realised_savings
@@ -28,6 +28,7 @@ WIDTH = 80
 NARROWEST = 32
 # Below this a row a layer no longer fits, and its figures are stacked.
 _STACKED = 56
+_WIDEST = 140
 _UNKNOWN = "?"
 _SOURCES = {"module": "", "subclass": ", subclass", "reader": ", by reader", "kernel": "", "estimate": ""}
 
@@ -56,6 +57,8 @@ def print_report(report: CostReport, file: TextIO | None = None) -> None:
     gets ASCII pictures, and the escape of what else it lacks.
     """
     stream = sys.stdout if file is None else file
+    if stream is None:  # closed, as by >&-; print() is silent then, too
+        return
     console = Console(file=stream)
     encoding = getattr(stream, "encoding", None) or "utf-8"
     width = max(console.width, NARROWEST) if console.is_terminal else WIDTH
@@ -74,16 +77,6 @@ def plain_text(drawing: RenderableType, width: int) -> str:
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
 
 
-def fit_encoding(text: str, encoding: str) -> str:
-    """The text with what ``encoding`` lacks drawn otherwise: lines as ``-``, the rest escaped."""
-    try:
-        text.encode(encoding)
-        return text
-    except (UnicodeEncodeError, LookupError):
-        plain = text.translate({ord("─"): "-"})
-        return plain.encode("ascii", "backslashreplace").decode("ascii")
-
-
 def _report(report: CostReport, width: int, glyphs: Glyphs) -> RenderableType:
     wrapped = min(width, WIDTH)
     parts: list[RenderableType] = [Text(_headline(report), style="bold")]
@@ -91,7 +84,7 @@ def _report(report: CostReport, width: int, glyphs: Glyphs) -> RenderableType:
         parts += [_stacked_layers(report, width)] if width < _STACKED else [_layer_table(report, width), Text()]
         parts += [*pictures(report, width=width, glyphs=glyphs), _totals_table(report, width), Text()]
     if report.run_time is not None:
-        parts += [_run_time_table(report.layers, report.run_time), Text()]
+        parts += [_run_time_table(report.layers, report.run_time, width), Text()]
     for layer in report.layers:
         if layer.timings and layer.conditions is not None:
             parts += [*_timing(layer, layer.conditions, width), Text()]
@@ -99,7 +92,7 @@ def _report(report: CostReport, width: int, glyphs: Glyphs) -> RenderableType:
         parts.append(Text(textwrap.fill(f"* {note}", wrapped, subsequent_indent="  ", break_long_words=True)))
     for contamination in report.contaminations:
         lines = str(contamination).splitlines()
-        parts += [Text(), *(Text(textwrap.fill(line, wrapped, subsequent_indent="    ")) for line in lines)]
+        parts += [Text(), *(Text(textwrap.fill(printable(line), wrapped, subsequent_indent="    ")) for line in lines)]
     return Group(*parts)
 
 
@@ -115,7 +108,7 @@ def _headline(report: CostReport) -> str:
 
 
 def _layer_table(report: CostReport, width: int) -> Table:
-    table = plain_table()
+    table = plain_table(width)
     table.add_column("layer", ratio=1, overflow="fold")
     headings = (
         "calls",
@@ -164,7 +157,7 @@ def _layer_cells(layer: LayerCost) -> list[str]:
 
 
 def _totals_table(report: CostReport, width: int) -> Table:
-    table = plain_table()
+    table = plain_table(width)
     table.add_column("operations (partial)" if report.partial else "operations", no_wrap=True, min_width=20)
     # The first column is 20 wide, a short number with its gap 9, and the last heading 12.
     headings = ("MACs", "mults", "adds", "activations")[: 4 if width >= 70 else min(3, (width - 20) // 9)]
@@ -196,10 +189,10 @@ def exact_or_short(number: int, digits: int) -> str:
     return full if len(full) <= digits else format_count(number)
 
 
-def _run_time_table(layers: tuple[LayerCost, ...], total: RunTime) -> Table:
+def _run_time_table(layers: tuple[LayerCost, ...], total: RunTime, width: int) -> Table:
     backward = bool(total.backward_calls or total.backward_untimed)
-    table = plain_table()
-    table.add_column(f"time in this run, {total.device}", ratio=1, overflow="fold")
+    table = plain_table(width)
+    table.add_column(f"time in this run, {printable(total.device)}", ratio=1, overflow="fold")
     for heading in ("calls", "forward", "a call", *(("calls", "backward", "a call", "total") if backward else ())):
         table.add_column(heading, justify="right", no_wrap=True)
     for layer in layers:
@@ -228,14 +221,14 @@ def _timing(layer: LayerCost, conditions: TimingConditions, width: int) -> list[
     stopped = ""
     if not conditions.complete:
         stopped = "; INTERRUPTED, so less certain"
-    elif conditions.rounds < VERDICT_ROUNDS:
+    elif not conditions.conclusive:
         stopped = f"; a verdict takes {VERDICT_ROUNDS}, give more --budget"
     title = (
         f"{printable(layer.name)}: time of {passes} on {conditions.device}, {conditions.dtype}, {threads}; "
         f"{_batches(conditions)}, {conditions.rows:,} real of {conditions.padded_rows:,} padded rows; "
         f"{conditions.rounds} interleaved rounds{stopped}"
     )
-    table = plain_table()
+    table = plain_table(width)
     table.add_column("layout", ratio=1, overflow="fold")
     headings = ("ops\nsaved", "time\nsaved", "ratio to\npadded, 95 %", "verdict", "total", "of it\nforward", "memory")
     shown = slice(None) if width >= WIDTH else slice(4) if width >= _STACKED else slice(2, 4 if width >= 40 else 3)
@@ -247,10 +240,10 @@ def _timing(layer: LayerCost, conditions: TimingConditions, width: int) -> list[
             # 80 columns are one too few for packed+packing on one line, and with wide figures for bucketed(2).
             name = re.sub(r"(?<=.)(?=[+(])", "\n", name)
         table.add_row(Text(name + ("" if each.exact else " *")), *_timing_cells(each, conditions)[shown])
-    lines: list[RenderableType] = [Text(textwrap.fill(title, min(width, WIDTH))), table]
+    lines: list[RenderableType] = [Text(textwrap.fill(printable(title), min(width, WIDTH))), table]
     if not all(each.exact for each in layer.timings):
         lines.append(Text("* results differ from a packed run at real steps or in final states"))
-    lines.append(Text(textwrap.fill(layer.advice or "", min(width, WIDTH)), style="bold"))
+    lines.append(Text(textwrap.fill(printable(layer.advice or ""), min(width, WIDTH)), style="bold"))
     return lines
 
 
@@ -266,13 +259,28 @@ def _timing_cells(timing: LayoutTiming, conditions: TimingConditions) -> list[st
     if timing.ratio_low != timing.ratio_high:  # all but padded itself
         ratio += f" {_ratio(timing.ratio_low)}-{_ratio(timing.ratio_high)}"
     memory = _UNKNOWN if timing.peak_bytes is None else format_bytes(timing.peak_bytes)
-    return [*saved, ratio, timing.verdict, format_seconds(timing.total_s), format_seconds(timing.forward_s), memory]
+    return [
+        *saved,
+        ratio,
+        printable(timing.verdict),
+        format_seconds(timing.total_s),
+        format_seconds(timing.forward_s),
+        memory,
+    ]
 
 
 def _ratio(ratio: float) -> str:
     return f"{ratio:.2f}" if ratio < 9.995 else f"{ratio:.1f}"
 
 
-def plain_table() -> Table:
-    """A table with a line below its headings and no other, as wide as the console."""
-    return Table(box=SIMPLE_HEAD, expand=True, padding=(0, 1, 0, 0), pad_edge=False, header_style="", show_edge=False)
+def plain_table(width: int) -> Table:
+    """A table with one line, below its headings; as wide as the console, up to a width that an eye follows."""
+    return Table(
+        width=min(width, _WIDEST),
+        box=SIMPLE_HEAD,
+        expand=True,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+        header_style="",
+        show_edge=False,
+    )

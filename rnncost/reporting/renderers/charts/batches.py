@@ -10,7 +10,7 @@ from typing import Any
 import altair as alt
 
 from rnncost.reporting.occupancy import occupancy as occupancy_of
-from rnncost.reporting.renderers.charts.theme import REAL, SAVED, WASTED, WIDTH
+from rnncost.reporting.renderers.charts.theme import COUNT_LABEL, REAL, SAVED, WASTED, WIDTH
 from rnncost.reporting.report import CostReport
 from rnncost.reporting.seen import SeenBatch, known_batches, typical_batch, worst_batch
 from rnncost.units import format_fraction, printable
@@ -105,7 +105,8 @@ def _picture(batch: SeenBatch, title: str) -> Any:
             )
     run = "packed, filler left out" if batch.shape.packed else "padded, filler computed"
     heading = [
-        f"{title}: {sequences:,} sequences, {width:,} steps, {format_fraction(batch.real_share)} real",
+        title,
+        f"{sequences:,} sequences, {width:,} steps, {format_fraction(batch.real_share)} real",
         f"{printable(batch.layer.name)}, {run}",
     ]
     return (
@@ -144,7 +145,7 @@ def _picture(batch: SeenBatch, title: str) -> Any:
 
 def _axis(largest: int, *, most: int = 5, grid: bool = False) -> alt.Axis:
     """An axis of whole numbers: no more ticks than there are."""
-    return alt.Axis(format="~s", tickCount=max(1, min(most, largest)), grid=grid)
+    return alt.Axis(format="~s", labelExpr=COUNT_LABEL, tickCount=max(1, min(most, largest)), grid=grid)
 
 
 def _row_height(rows: int) -> int:

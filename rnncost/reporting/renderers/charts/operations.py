@@ -10,12 +10,20 @@ import altair as alt
 from rnncost.reporting.costs import Costs
 from rnncost.reporting.layer import LayerCost
 from rnncost.reporting.renderers.bars import LEGEND, PARTS, BarParts
-from rnncost.reporting.renderers.charts.theme import EXTRA, REAL, ROW_HEIGHT, SAVED, UNKNOWN, WASTED, WIDTH
+from rnncost.reporting.renderers.charts.theme import (
+    COUNT_LABEL,
+    EXTRA,
+    REAL,
+    ROW_HEIGHT,
+    SAVED,
+    UNKNOWN,
+    WASTED,
+    WIDTH,
+)
 from rnncost.reporting.report import CostReport
 from rnncost.units import format_fraction, printable
 
 SHOWN_LAYERS = 25
-_LABEL = "datum.value ? datum.label : '0'"  # not 0G
 _COLORS = {"useful": REAL, "wasted": WASTED, "unknown": UNKNOWN, "extra": EXTRA, "saved": SAVED}
 
 
@@ -33,7 +41,7 @@ def operations(report: CostReport) -> Any:
         alt.Chart(alt.InlineData(values))
         .mark_bar()
         .encode(
-            x=alt.X("mults:Q", title="multiplications", axis=alt.Axis(format="~s", tickCount=6, labelExpr=_LABEL)),
+            x=alt.X("mults:Q", title="multiplications", axis=alt.Axis(format="~s", tickCount=6, labelExpr=COUNT_LABEL)),
             y=alt.Y("layer:N", title=None, sort=names),
             color=alt.Color(
                 "part:N", title=None, scale=alt.Scale(domain=drawn, range=[_COLORS[part] for part in there]), sort=drawn
@@ -56,9 +64,11 @@ def operations(report: CostReport) -> Any:
 
 def distinct_names(layers: Sequence[LayerCost]) -> list[str]:
     """Names for an axis: printable, and told apart by their spec where they are alike."""
-    names = [printable(layer.name) for layer in layers]
+    names = [printable(layer.name).strip() or "(no name)" for layer in layers]
+    specs = [f"{layer.spec}, estimate" if layer.source == "estimate" else str(layer.spec) for layer in layers]
     return [
-        f"{name} ({layer.spec})" if names.count(name) > 1 else name for name, layer in zip(names, layers, strict=True)
+        f"{name} ({printable(spec)})" if names.count(name) > 1 else name
+        for name, spec in zip(names, specs, strict=True)
     ]
 
 

@@ -12,7 +12,7 @@ from rnncost.reporting.renderers.charts.operations import distinct_names
 from rnncost.reporting.renderers.charts.theme import REAL, SAVED, UNKNOWN, WASTED, WIDTH
 from rnncost.reporting.report import CostReport
 from rnncost.reporting.timing import realised_savings, recommended
-from rnncost.units import format_bytes, format_count, format_seconds
+from rnncost.units import format_bytes, format_count, format_seconds, printable
 
 SHOWN_LAYERS = 12
 _COLORS = {"faster": REAL, "slower": WASTED, "same": SAVED, "unclear": UNKNOWN}
@@ -72,6 +72,7 @@ def layer_charts(layers: Sequence[LayerCost]) -> list[Any]:
 
 
 def _layer_chart(name: str, layer: LayerCost) -> Any:
+    assert layer.conditions is not None
     values = [_layout(layer, number) for number in range(len(layer.timings))]
     order = [value["layout"] for value in values]
     tooltip = [
@@ -91,13 +92,14 @@ def _layer_chart(name: str, layer: LayerCost) -> Any:
     return alt.layer(one, intervals, points).properties(
         width=WIDTH,
         height=26 * len(values),
-        title=f"{name} ({layer.spec})",
-        description=f"Time of each layout of {name} relative to padded, with 95 % intervals.",
+        title=f"{name} ({printable(str(layer.spec))})",
+        description=f"Time of each layout of {name} relative to padded, with its {layer.conditions.spread}.",
     )
 
 
 def _layout(layer: LayerCost, number: int) -> dict[str, Any]:
-    timing = layer.timings[number]
+    timing, conditions = layer.timings[number], layer.conditions
+    assert conditions is not None
     mark = (
         " ★" if timing is recommended(layer.timings, layer.best_layout) else "" if timing.exact else " (results differ)"
     )
@@ -108,7 +110,7 @@ def _layout(layer: LayerCost, number: int) -> dict[str, Any]:
         "high": timing.ratio_high,
         "verdict": timing.verdict,
         "ratio": f"{timing.ratio_to_padded:.3g}",
-        "interval": f"{timing.ratio_low:.3g} to {timing.ratio_high:.3g}",
+        "interval": f"{timing.ratio_low:.3g} to {timing.ratio_high:.3g} ({conditions.spread})",
         "total": format_seconds(timing.total_s),
         "forward": format_seconds(timing.forward_s),
         "backward": "not timed" if timing.backward_s is None else format_seconds(timing.backward_s),

@@ -12,7 +12,8 @@ from rich.text import Text
 
 from rnncost.reporting.comparison import Comparison, Figures, LayerChange, exact
 from rnncost.reporting.renderers.comparison.rows import change_of_mults, totals
-from rnncost.reporting.renderers.text import WIDTH, exact_or_short, fit_encoding, plain_table, plain_text
+from rnncost.reporting.renderers.glyphs import fit_encoding
+from rnncost.reporting.renderers.text import NARROWEST, WIDTH, exact_or_short, plain_table, plain_text
 from rnncost.units import format_count
 
 _STYLES = {"same": "dim", "added": "yellow", "removed": "yellow", "renamed": "yellow", "changed": "bold"}
@@ -22,45 +23,70 @@ class TextComparison:
     """Draws a comparison as plain text.
 
     Args:
-        width: columns; 80 by default, and never fewer.
+        width: columns; below 80 the figures are stacked, and below 32 lines do not get narrower.
     """
 
     def __init__(self, *, width: int = WIDTH) -> None:
-        self._width = max(width, WIDTH)
+        self._width = max(width, NARROWEST)
 
     def render(self, comparison: Comparison) -> str:
         """The comparison as text without colour."""
-        return plain_text(_comparison(comparison), self._width)
+        return plain_text(_comparison(comparison, self._width), self._width)
 
 
 def print_comparison(comparison: Comparison, file: TextIO | None = None) -> None:
-    """Prints the table: in colour on a terminal, as plain text of 80 columns elsewhere."""
+    """Prints the table: in colour and as wide as it is on a terminal, as plain text of 80 columns elsewhere."""
     stream = sys.stdout if file is None else file
+    if stream is None:
+        return
     console = Console(file=stream)
     encoding = getattr(stream, "encoding", None) or "utf-8"
+    width = max(console.width, NARROWEST) if console.is_terminal else WIDTH
     if console.is_terminal and encoding.lower().replace("-", "") == "utf8":
-        console.width = max(console.width, WIDTH)
-        console.print(_comparison(comparison))
+        console.width = width
+        console.print(_comparison(comparison, width))
     else:
-        stream.write(fit_encoding(TextComparison().render(comparison), encoding))
+        stream.write(fit_encoding(TextComparison(width=width).render(comparison), encoding))
 
 
-def _comparison(comparison: Comparison) -> RenderableType:
+def _comparison(comparison: Comparison, width: int) -> RenderableType:
     style = "bold red" if comparison.regressed else "bold"
-    headline = textwrap.fill(f"{comparison.verdict}: {comparison.summary}", WIDTH)
+    wrapped = min(width, WIDTH)
+    headline = textwrap.fill(f"{comparison.verdict}: {comparison.summary}", wrapped)
     parts: list[RenderableType] = [Text(headline, style=style), Text()]
-    if comparison.layers:
-        parts += [_layer_table(comparison), Text()]
-    parts += [_totals_table(comparison)]
+    if width < WIDTH:
+        parts += [_stacked(comparison, width)]
+    else:
+        parts += [_layer_table(comparison, width), Text()] if comparison.layers else []
+        parts += [_totals_table(comparison, width)]
     lines = [*(f"REGRESSION {each}" for each in comparison.regressions), *comparison.notes]
     if lines:
         parts.append(Text())
-    parts += [Text(textwrap.fill(f"* {line}", WIDTH, subsequent_indent="  ")) for line in lines]
+    parts += [Text(textwrap.fill(f"* {line}", wrapped, subsequent_indent="  ")) for line in lines]
     return Group(*parts)
 
 
-def _layer_table(comparison: Comparison) -> Table:
-    table = plain_table()
+def _stacked(comparison: Comparison, width: int) -> Text:
+    """The figures of each layer under its name, then the totals, for terminals too narrow for a table."""
+    lines = []
+    for layer in comparison.layers:
+        rows, rows_now, mults, mults_now, change, wasted = _cells(layer)
+        figures = (
+            f"{layer.status}; rows {rows} -> {rows_now}",
+            f"mults {mults} -> {mults_now}{f' ({change})' if change else ''}",
+            f"wasted now {wasted}",
+        )
+        lines += [layer.label_of_name, layer.label_of_spec]
+        lines += [textwrap.fill(each, width, initial_indent="  ", subsequent_indent="    ") for each in figures] + [""]
+    lines.append("total (partial)" if comparison.partial else "total")
+    for title, before, after, _, change in totals(comparison):
+        figure = f"{title} {_fitted(before)} -> {_fitted(after)} ({change})"
+        lines.append(textwrap.fill(figure, width, initial_indent="  ", subsequent_indent="    "))
+    return Text("\n".join(lines), overflow="fold")
+
+
+def _layer_table(comparison: Comparison, width: int) -> Table:
+    table = plain_table(width)
     table.add_column("layer", ratio=1, overflow="fold")
     table.add_column("status", no_wrap=True)
     for heading in ("rows\nbefore", "rows\nnow", "mults\nbefore", "mults\nnow", "mults\nchange", "wasted\nnow"):
@@ -90,8 +116,8 @@ def _short(figures: Figures | None, name: str) -> str:
     return "?" if figure is None else format_count(figure)
 
 
-def _totals_table(comparison: Comparison) -> Table:
-    table = plain_table()
+def _totals_table(comparison: Comparison, width: int) -> Table:
+    table = plain_table(width)
     table.add_column("total (partial)" if comparison.partial else "total", no_wrap=True, min_width=15)
     for heading in ("baseline", "current", "difference", "change"):
         table.add_column(heading, justify="right", no_wrap=True, ratio=1)
