@@ -301,6 +301,7 @@ def test_a_terminal_gets_colour(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("columns", ["20", "32", "40", "60", "79"])
 def test_a_narrow_terminal_gets_stacked_figures(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setenv("LINES", "25")  # of a dumb terminal rich believes both or neither
     monkeypatch.setenv("TERM", "dumb")
     stream = Terminal()
     COMPARED.print(stream)

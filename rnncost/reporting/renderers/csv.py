@@ -28,6 +28,7 @@ _TIMES = (
     "best_total_s",
     "padded_total_s",
     "packed_total_s",
+    "packed_packing_total_s",
     "untimed",
 )
 COLUMNS = (
@@ -122,6 +123,7 @@ def _times(layer: LayerCost) -> dict[str, Value]:
         "rounds": layer.conditions.rounds,
         "padded_total_s": seconds.get("padded"),
         "packed_total_s": seconds.get("packed"),
+        "packed_packing_total_s": seconds.get("packed+packing"),
         "untimed": layer.untimed or None,
     }
     best = recommended(layer.timings, layer.best_layout)
