@@ -100,6 +100,33 @@ def parse_growth(text: str) -> Fraction:
     return value
 
 
+def read_count(count: int | str) -> int:
+    """A count that may be written as text.
+
+    Raises:
+        UnitError: if it is no whole number of at least 0.
+    """
+    if isinstance(count, str):
+        return parse_count(count)
+    if type(count) is not int or count < 0:
+        raise UnitError(f"{count!r} is not a count; give an integer of at least 0, or text such as '1.2M'")
+    return count
+
+
+def read_fraction(share: Fraction | float | str) -> Fraction:
+    """A share that may be written as a percentage.
+
+    Raises:
+        UnitError: if it does not lie from 0 to 1.
+    """
+    if isinstance(share, str):
+        return parse_fraction(share)
+    if isinstance(share, bool) or not isinstance(share, (int, float, Fraction)) or not 0 <= share <= 1:
+        raise UnitError(f"{share!r} is not a share from 0 to 1; give one such as 0.3, or text such as '30%'")
+    # str() of a float is what the user wrote: 0.3 means three tenths, not its binary neighbour.
+    return Fraction(str(share))
+
+
 def printable(name: str) -> str:
     """A name without characters that would steer a terminal or that no file can hold."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in name)
