@@ -93,9 +93,9 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 @pytest.fixture
 def rnncost_tracker() -> Callable[..., CostTracker]:
-    """Counts recurrent work, as in `with rnncost_tracker(model) as tracker: ...`, then `tracker.report`.
+    """The class rnncost.CostTracker, which counts recurrent work, for tests that need more than a marker.
 
-    Takes what rnncost.CostTracker takes; without a model, every recurrent layer that runs is counted.
+    `with rnncost_tracker(model) as tracker: ...`, then rnncost.testing.assert_max_wasted(tracker.report, "5%").
     """
     from rnncost.tracking import CostTracker
 
