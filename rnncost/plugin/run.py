@@ -64,11 +64,11 @@ class Run:
             return
         if self._settings.summary:
             width = terminalreporter.config.get_terminal_writer().fullwidth
-            terminalreporter.section("rnncost: recurrent work")
+            terminalreporter.write_sep("=", "rnncost: recurrent work")
             for line in summary_lines(self._results.works, top=self._settings.top, width=width):
                 terminalreporter.write_line(line)
         if self._lines:
-            terminalreporter.section("rnncost: baseline")
+            terminalreporter.write_sep("=", "rnncost: baseline")
             for text, style in self._lines:
                 terminalreporter.write_line(text, **style)
 

@@ -8,7 +8,7 @@ from rnncost.plugin.baseline import Baseline
 from rnncost.plugin.comparing import RunComparison
 from rnncost.plugin.records import Work
 from rnncost.plugin.results import Results
-from rnncost.reporting.comparison import exact
+from rnncost.reporting.comparison import Comparison, exact
 from rnncost.units import format_count, format_fraction, printable
 
 # A line and how it is shown: the colours of pytest's terminal writer.
@@ -57,7 +57,7 @@ def comparison_lines(comparison: RunComparison, *, path: str, limits: str) -> It
     regressions = comparison.regressions
     counted = f"{_tests(len(comparison.compared))} compared with {path}, limit {limits}"
     yield f"{counted}: {_verdict(comparison)}", RED if regressions else _GREEN
-    for line in _some([f"REGRESSION {printable(name)}\n  {each.message}" for name, each in regressions.items()]):
+    for line in _some([_regression(printable(name), each) for name, each in regressions.items()]):
         yield line, RED
     new = [f"  {printable(name)}: {exact(work.total.mults)} mults" for name, work in comparison.new.items()]
     for title, lines in (
@@ -97,6 +97,10 @@ def shorten(name: str, width: int) -> str:
         return name
     head = (width - 3) // 2
     return f"{name[:head]}...{name[len(name) - (width - 3 - head) :]}"
+
+
+def _regression(name: str, comparison: Comparison) -> str:
+    return f"REGRESSION {name}\n  {comparison.message.removeprefix(f'{comparison.verdict}: ')}"
 
 
 def _verdict(comparison: RunComparison) -> str:
