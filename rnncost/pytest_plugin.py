@@ -103,4 +103,4 @@ def rnncost_tracker() -> Callable[..., CostTracker]:
 
 
 def _is_marked(item: pytest.Item) -> bool:
-    return any(item.get_closest_marker(name) is not None for name in MARKERS)
+    return any(mark.name in MARKERS for mark in item.iter_markers())
