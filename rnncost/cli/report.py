@@ -66,7 +66,11 @@ def _parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Param
 )
 @click.option("--device", metavar="D", help="Where to time, e.g. cuda; by default where the layer is.")
 @click.option(
-    "--budget", type=click.FloatRange(min=0.1), default=60.0, show_default=True, help="Seconds for --profile."
+    "--budget",
+    type=click.FloatRange(min=0.1),
+    default=60.0,
+    show_default=True,
+    help="Seconds for --profile, about: a layer gets three rounds, whatever it is.",
 )
 @click.option("--no-verify", is_flag=True, help="Do not compare the counts with the kernels of the first batch.")
 @click.option(

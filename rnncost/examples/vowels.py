@@ -1,6 +1,6 @@
 """A speaker classifier on packed utterances: run it with ``rnncost report rnncost/examples/vowels.py``.
 
-270 utterances of 7 to 29 steps ("Japanese Vowels", see ``data/README.md``) go through a
+270 utterances of 7 to 26 steps ("Japanese Vowels", see ``data/README.md``) go through a
 bidirectional LSTM in file order, in batches of 30. They are packed, so that the LSTM runs the
 4,274 real steps instead of the 5,880 cells of the padded batches.
 """

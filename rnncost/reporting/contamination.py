@@ -7,6 +7,8 @@ import msgspec
 from rnncost.counting.spec import RnnSpec
 from rnncost.units import printable
 
+_TITLES = {"output": "outputs at real steps", "hidden": "final hidden states", "cell": "final cell states"}
+
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """Padded against packed, for one tensor of one layer and direction.
@@ -61,6 +63,20 @@ class Contamination(msgspec.Struct, frozen=True, kw_only=True):
     def states_exact(self) -> bool:
         """Whether padded final states equal packed ones."""
         return all(each.exact for each in self.differences if each.what != "output")
+
+    @property
+    def summary(self) -> str:
+        """Outputs and final states in one sentence without an end."""
+        if self.unchecked:
+            return str(self)
+        assumed = ", lengths assumed" if self.assumed else ""
+        parts = []
+        for what, title in _TITLES.items():
+            found = [each for each in self.differences if each.what == what]
+            largest = max((each.largest for each in found if not each.exact), default=None)
+            if found:
+                parts.append(f"{title} equal" if largest is None else f"{title} differ by up to {largest:.3g}")
+        return f"{printable(self.name)}, padded against packed{assumed}: {', '.join(parts)}"
 
     def __str__(self) -> str:
         if self.unchecked:

@@ -15,7 +15,7 @@ from rnncost.counting.sample import BatchSample, keep_lowest
 from rnncost.counting.spec import RnnSpec, Spec
 from rnncost.counting.tally import BackwardTally, CallTally, Tally, merge_backwards, merge_calls
 from rnncost.reporting.costs import Costs, CostView
-from rnncost.reporting.timing import LayoutTiming, RunTime, TimingConditions
+from rnncost.reporting.timing import LayoutTiming, RunTime, TimingConditions, advice
 from rnncost.units import printable
 
 Source = Literal["module", "subclass", "reader", "kernel", "estimate"]
@@ -68,6 +68,14 @@ class LayerCost(CostView, frozen=True, kw_only=True):
     conditions: TimingConditions | None = None
     best_layout: str | None = None
     untimed: str = ""
+
+    @property
+    def advice(self) -> str | None:
+        """What to do, in sentences made of its timings; ``None`` where it was not timed."""
+        if self.conditions is None:
+            return None
+        cell_state = isinstance(self.spec, RnnSpec) and self.spec.kind == "lstm"
+        return advice(self.timings, self.conditions, self.best_layout, cell_state=cell_state)
 
     @property
     def tally(self) -> Tally:

@@ -29,7 +29,7 @@ def _notes(report: CostReport) -> Iterator[str]:
         trained = "; a backward through its output, to the weights, and to its input above a trained layer"
         backward = trained if report.backward.executed.mults else ""
         yield f"Estimated, nothing was run: each layer is taken to be called once a batch{backward}."
-    if not report.layers:
+    if not report.layers and not report.partial:
         yield "No recurrent layer was found, so there is nothing to count."
     idle = [layer for layer in report.layers if not layer.calls]
     if idle:
@@ -63,8 +63,10 @@ def _padding(report: CostReport) -> Iterator[str]:
         wasted = layer.wasted
         padded_rows = sum(call.forward.rows for call in layer.calls if not call.kind.packed)
         if wasted is not None and wasted.mults > 0 and padded_rows:
+            # A module that only a reader knows may compute the filler of packed input as well.
+            says = "padding took" if layer.source == "reader" else "packing would have saved"
             yield (
-                f"{printable(layer.name)}: packing would have saved {format_count(wasted.mults)} mults, "
+                f"{printable(layer.name)}: {says} {format_count(wasted.mults)} mults, "
                 f"{format_fraction(layer.wasted_fraction)} of those executed."
             )
 

@@ -134,8 +134,17 @@ def recommended(timings: tuple[LayoutTiming, ...], best: str | None) -> LayoutTi
     return next((each for layout in order for each in timings if each.layout == layout), None)
 
 
-def advice(timings: tuple[LayoutTiming, ...], conditions: TimingConditions, best: str | None) -> str:
-    """What a person needs to know of a layer's timing, from its figures alone."""
+def advice(
+    timings: tuple[LayoutTiming, ...], conditions: TimingConditions, best: str | None, *, cell_state: bool
+) -> str:
+    """What a person needs to know of a layer's timing, from its figures alone.
+
+    Args:
+        timings: of its layouts.
+        conditions: under which they were taken.
+        best: the layout to use.
+        cell_state: whether the layer has one (an LSTM).
+    """
     parts = []
     packed = next((each for each in timings if each.layout == "packed"), None)
     if packed is not None:
@@ -153,7 +162,7 @@ def advice(timings: tuple[LayoutTiming, ...], conditions: TimingConditions, best
             f"95 % interval {chosen.ratio_low:.2f} to {chosen.ratio_high:.2f}{_predicted(chosen, timings)})"
             f"{_not_told_apart(chosen, timings)}"
         )
-        if chosen.groups:
+        if chosen.groups and cell_state:
             parts.append("not for a model that reads an LSTM's final cell states, which padded groups do not give")
     return ". ".join(part[0].upper() + part[1:] for part in parts) + "."
 

@@ -8,7 +8,7 @@ import msgspec
 
 from rnncost.reporting.layer import LayerCost
 from rnncost.reporting.report import CostReport
-from rnncost.reporting.timing import recommended
+from rnncost.reporting.timing import LayoutTiming, recommended
 from rnncost.units import format_count, format_fraction
 
 
@@ -22,6 +22,7 @@ class TimeRatio(msgspec.Struct, frozen=True, kw_only=True):
         low: lower end of the 95 % interval; ``None`` for the sum of several layers.
         high: upper end.
         layers: how many layers.
+        packing: whether the time of packing is in it.
     """
 
     layout: str
@@ -29,6 +30,7 @@ class TimeRatio(msgspec.Struct, frozen=True, kw_only=True):
     low: float | None
     high: float | None
     layers: int
+    packing: bool
 
 
 def time_ratio(report: CostReport, layout: str) -> TimeRatio | None:
@@ -45,9 +47,15 @@ def time_ratio(report: CostReport, layout: str) -> TimeRatio | None:
     if len(pairs) == 1:
         chosen, _ = pairs[0]
         low, high = chosen.ratio_low, chosen.ratio_high
-        return TimeRatio(layout=layout, ratio=chosen.ratio_to_padded, low=low, high=high, layers=1)
+        ratio = chosen.ratio_to_padded
+        return TimeRatio(layout=layout, ratio=ratio, low=low, high=high, layers=1, packing=_packing(chosen))
     ratio = sum(chosen.total_s for chosen, _ in pairs) / sum(padded.total_s for _, padded in pairs)
-    return TimeRatio(layout=layout, ratio=ratio, low=None, high=None, layers=len(pairs))
+    packing = any(_packing(chosen) for chosen, _ in pairs)
+    return TimeRatio(layout=layout, ratio=ratio, low=None, high=None, layers=len(pairs), packing=packing)
+
+
+def _packing(timing: LayoutTiming) -> bool:
+    return timing.layout == "packed+packing"
 
 
 def verdict(report: CostReport) -> str:
@@ -58,7 +66,8 @@ def verdict(report: CostReport) -> str:
 def _sentences(report: CostReport) -> Iterator[str]:
     costs = report.costs
     if not costs.padded.mults:
-        yield "No recurrent work ran, so there is nothing to judge."
+        ran = "No recurrent work that could be counted ran" if report.partial else "No recurrent work ran"
+        yield f"{ran}, so there is nothing to judge."
         return
     partial = "At least: some recurrent work could not be counted. " if report.partial else ""
     # An estimate has run nothing.
@@ -79,18 +88,22 @@ def _wasted(report: CostReport) -> str:
     costs = report.costs
     if costs.wasted is None:
         unknown = [layer for layer in report.layers if layer.wasted is None]
-        return f"How much of it was padding is unknown for {_layers(unknown)}: true lengths were not given."
+        cells = all(getattr(layer.spec, "cell", False) for layer in unknown)
+        why = "a cell sees one step at a time" if cells else "true lengths were not given"
+        return f"How much of what ran was padding is unknown for {_layers(unknown)}: {why}."
     if costs.wasted.mults == 0:
-        return "None of it was padding."
+        return "None of what ran was padding."
     return f"{format_fraction(costs.wasted_fraction)} of what ran was padding ({format_count(costs.wasted.mults)})."
 
 
 def _time(report: CostReport) -> Iterator[str]:
     packed, recommended = time_ratio(report, "packed"), time_ratio(report, "recommended")
     if packed is None and recommended is None:
-        yield "Whether that saved time was not measured."
+        saves = report.costs.saved.mults > 0
+        yield "Whether that saves time was not measured." if saves else "Time was not measured."
     if packed is not None:
-        yield f"When timed, packed took {_times(packed)} the time of padded."
+        packing = ", its packing included" if packed.packing else ""
+        yield f"When timed, packed took {_times(packed)} the time of padded{packing}."
     if recommended is not None:
         layouts = {layer.best_layout for layer in report.layers if layer.best_layout}
         named = layouts.pop() if len(layouts) == 1 else "each layer in its own layout"

@@ -46,13 +46,14 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
         """
         which = "was seen" if partial or self.unseen_calls else "ran meanwhile" if calls > self.calls else "ran"
         total = f"{self.calls:,} of {calls:,}" if calls > self.calls else f"{self.calls:,}"
+        noun = "kernel call" if max(self.calls, calls) == 1 else "kernel calls"
         if self.differences:
             text = f"NOT VERIFIED: {'; '.join(self.differences)}"
         elif not self.calls:
             text = "Nothing to verify: no recurrent kernel was seen"
         else:
             text = (
-                f"Verified on {total} kernel calls: counted MACs equal the MACs of every recurrent kernel that {which} "
+                f"Verified on {total} {noun}: counted MACs equal the MACs of every recurrent kernel that {which} "
                 f"({self.kernel_macs:,})"
             )
         if self.reader_macs:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,19 +15,33 @@ _FAMILIES = {"mkldnn_rnn_layer": "oneDNN", "_cudnn_rnn": "cuDNN", "miopen_rnn": 
 
 
 def device_name(device: torch.device) -> str:
-    """What the device calls itself; the processor's architecture for the CPU."""
+    """What the device calls itself: the processor's model and architecture for the CPU."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
+    return cpu_name() if device.type == "cpu" else str(device)
+
+
+def cpu_name(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """Model and architecture of the processor, as in ``AMD EPYC x86_64``; the model where Linux tells it."""
     import platform
 
-    return platform.processor() or platform.machine() if device.type == "cpu" else str(device)
+    try:
+        lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    return f"{model} {platform.machine()}".strip()
 
 
 def library_versions(device: torch.device) -> dict[str, str]:
-    """Releases of torch and of the kernel library of the device."""
+    """Releases of torch and of the kernel library of the device: cuDNN, or oneDNN on the CPU."""
     versions = {"torch": str(torch.__version__)}
     if device.type == "cuda":
         versions["cuDNN"] = str(torch.backends.cudnn.version())  # type: ignore[no-untyped-call]
+    # torch tells its oneDNN's release under the library's former name, in the text of its build alone.
+    built_with = re.search(r"(?:MKL-DNN|oneDNN) v([0-9.]+)", torch.__config__.show())
+    if device.type == "cpu" and built_with is not None:
+        versions["oneDNN"] = built_with[1]
     return versions
 
 

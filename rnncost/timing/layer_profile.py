@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 import torch
 from torch import nn
+from torch.utils._python_dispatch import _disable_current_modes
 
 from rnncost.counting import formulas
 from rnncost.counting.kinds import BackwardKind
@@ -29,6 +30,8 @@ from rnncost.tracking import stock
 SPLIT = "split"
 # What part of the time goes into the cost model of groups; the rest compares the layouts.
 _MODEL_SHARE = 0.4
+# The model has two to three times as many calls as there are layouts, and gives no verdict.
+_MODEL_ROUNDS = 1
 
 
 class LayerProfile:
@@ -76,9 +79,12 @@ class LayerProfile:
         deadline = time.monotonic() + budget_s
         with _alone(self._seed), torch.set_grad_enabled(self._backward):
             made, predicted = self._make(layouts, budget_s * _MODEL_SHARE)
+            # What is run only once comes first: an interrupt of it could take the rounds with it.
+            peaks, kernels = [self._peak_bytes(each) for each in made], self._kernels()
             sampled = self._sample(made, max(0.0, deadline - time.monotonic()))
-            timings = tuple(self._timing(each, sampled, predicted) for each in made)
-            found = self._conditions(sampled)
+            timed = zip(made, peaks, strict=True)
+            timings = tuple(self._timing(each, sampled, predicted, peak) for each, peak in timed)
+            found = self._conditions(sampled, kernels)
         return msgspec.structs.replace(layer, timings=timings, conditions=found, best_layout=best_layout(timings))
 
     def _make(self, names: Sequence[str], budget_s: float) -> tuple[list[OverBatches], float | None]:
@@ -134,7 +140,15 @@ class LayerProfile:
 
     def _sampled(self, runs: Mapping[str, Sequence[Run]], base: str, budget_s: float) -> Sampled:
         calls = {name: self._full(each) for name, each in runs.items()}
-        found = sample(calls, clock=self._clock, base=base, budget_s=budget_s, seed=self._seed, between=self._between)
+        found = sample(
+            calls,
+            clock=self._clock,
+            base=base,
+            budget_s=budget_s,
+            fewest_rounds=_MODEL_ROUNDS,
+            seed=self._seed,
+            between=self._between,
+        )
         if not found.complete:
             raise KeyboardInterrupt  # nothing of the layouts themselves is measured yet
         return found
@@ -152,16 +166,11 @@ class LayerProfile:
             parameter.grad = None
         self._tick()
 
-    def _timing(self, layout: OverBatches, sampled: Sampled, predicted: float | None) -> LayoutTiming:
+    def _timing(self, layout: OverBatches, sampled: Sampled, predicted: float | None, peak: int | None) -> LayoutTiming:
         total = f"{layout.name} total"
         ratio = sampled.ratio(total, "padded total")
         total_s = sampled.median(total)
         forward_s = sampled.median(f"{layout.name} forward") if self._backward else total_s
-        memory = [
-            conditions.peak_bytes(run, self._device, batch.padded)
-            for run, batch in zip(layout.runs, self._batches, strict=True)
-        ]
-        known = [each for each in memory if each is not None]
         is_split = layout.name == SPLIT and predicted is not None
         return LayoutTiming(
             layout=layout.name,
@@ -175,7 +184,7 @@ class LayerProfile:
             ratio_high=ratio.high,
             verdict=ratio.verdict,
             rows=self._tally(layout).rows,
-            peak_bytes=max(known) if known else None,
+            peak_bytes=peak,
             flops_per_s=self._flops(layout) / total_s,
             predicted_s=predicted * sampled.median("padded total") if is_split and predicted is not None else None,
         )
@@ -198,14 +207,23 @@ class LayerProfile:
             total += formulas.backward(self._spec, kind, tally)
         return total.flops
 
-    def _conditions(self, sampled: Sampled) -> TimingConditions:
+    def _peak_bytes(self, layout: OverBatches) -> int | None:
+        """The most that one of the batches needs."""
+        pairs = zip(layout.runs, self._batches, strict=True)
+        found = [conditions.peak_bytes(run, self._device, batch.padded) for run, batch in pairs]
+        return max((peak for peak in found if peak is not None), default=None)
+
+    def _kernels(self) -> dict[str, str]:
+        layouts: tuple[Layout, ...] = (Padded(self._rnn, self._batches[0]), Packed(self._rnn, self._batches[0]))
+        return {each.name: conditions.kernel_family(each.run) for each in layouts}
+
+    def _conditions(self, sampled: Sampled, kernels: dict[str, str]) -> TimingConditions:
         first = self._batches[0]
-        layouts: tuple[Layout, ...] = (Padded(self._rnn, first), Packed(self._rnn, first))
         return TimingConditions(
             device=conditions.device_name(self._device),
             dtype=str(first.padded.dtype).removeprefix("torch."),
             threads=torch.get_num_threads(),
-            kernels={each.name: conditions.kernel_family(each.run) for each in layouts},
+            kernels=kernels,
             libraries=conditions.library_versions(self._device),
             batches=len(self._batches),
             sequences=sum(batch.sequences for batch in self._batches),
@@ -232,9 +250,20 @@ def _forward(runs: Sequence[Run]) -> Callable[[], None]:
 
 @contextlib.contextmanager
 def _alone(seed: int) -> Iterator[None]:
-    """Out of sight of torch function modes and of inference mode, and without touching the random state."""
+    """Without the modes that the caller has on, which would be timed too, and without touching the random state.
+
+    Autocast, anomaly detection, inference mode, and what sees each torch function or dispatched operation.
+    """
+    cast = [name for name in ("cpu", "cuda", "xpu", "mps") if torch.is_autocast_enabled(name)]
     devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()  # type: ignore[no-untyped-call]
-    with torch.random.fork_rng(devices=devices), torch.inference_mode(False), torch._C.DisableTorchFunction():
+    with contextlib.ExitStack() as modes:
+        modes.enter_context(torch.random.fork_rng(devices=devices))
+        modes.enter_context(torch.inference_mode(False))
+        modes.enter_context(torch.autograd.set_detect_anomaly(False))
+        for name in cast:
+            modes.enter_context(torch.autocast(name, enabled=False))
+        modes.enter_context(_disable_current_modes())
+        modes.enter_context(torch._C.DisableTorchFunction())
         torch.manual_seed(seed)
         yield
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -45,8 +46,8 @@ def profile(
     """Times each recurrent layer of a model on one batch of these lengths, in several layouts.
 
     Data are random; what runs is a private copy of each layer with its effective weights, so
-    nothing of the model is touched, no hook is run, and no tracker counts it. An interrupt
-    (Ctrl-C) ends it and keeps what was timed.
+    nothing of the model is touched, no hook is run, and no tracker counts it. It runs in the dtype
+    of its weights, autocast or not. An interrupt (Ctrl-C) ends it and keeps what was timed.
 
     Args:
         model_or_rnn: an ``nn.RNN``, ``nn.GRU`` or ``nn.LSTM``, or a module holding such layers.
@@ -102,7 +103,8 @@ def profile_layers(
         layouts: as in :func:`profile`.
         device: as in :func:`profile`.
         backward: as in :func:`profile`.
-        budget_s: seconds for all layers together, about.
+        budget_s: seconds for all layers together, about: a layer that is begun gets three rounds,
+            and one whose turn comes after them is left untimed.
         seed: as in :func:`profile`.
         progress: as in :func:`profile`.
     """
@@ -110,7 +112,7 @@ def profile_layers(
     seen = {layer.name: _seen_batches(layer) for layer in report.layers if layer.name in layers}
     known = sum(1 for batches in seen.values() if batches)
     options = _Options(layouts=layouts, device=device, backward=backward, budget_s=budget_s / max(1, known), seed=seed)
-    return _all_timed(report, layers, seen, options, progress)
+    return _all_timed(report, layers, seen, options, progress, deadline=time.monotonic() + budget_s)
 
 
 class _Options:
@@ -134,29 +136,41 @@ def _all_timed(
     batches: Mapping[str, Batches],
     options: _Options,
     progress: Progress | None,
+    deadline: float = math.inf,
 ) -> CostReport:
-    """Times layer after layer; an interrupt ends all, and keeps what was timed before."""
+    """Times layer after layer; an interrupt ends all, and keeps what was timed before.
+
+    So does ``deadline``, where there is one: layers that take longer than their share leave the
+    last ones untimed.
+    """
     timed: list[LayerCost] = []
     interrupted = False
     parts = [layer.name for layer in report.layers if batches.get(layer.name)]
     for layer in report.layers:
-        rnn = layers.get(layer.name)
-        reason = ""
-        if rnn is None:
-            reason = "only nn.RNN, nn.GRU and nn.LSTM with torch's own forward are timed"
-        elif not batches[layer.name]:
-            reason = "it saw no batch of known lengths; pack, or give lengths to profile()"
-        elif interrupted:
+        reason = _unfit(layer, layers.get(layer.name), batches.get(layer.name, ()))
+        if not reason and interrupted:
             reason = "interrupted"
-        else:
+        elif not reason and time.monotonic() >= deadline:
+            reason = "the budget was spent before it; give more"
+        elif not reason:
             try:
                 tick = None if progress is None else _Ticks(layer.name, parts, options.budget_s, progress)
-                layer = _timed(layer, rnn, batches[layer.name], options, tick)
+                layer = _timed(layer, layers[layer.name], batches[layer.name], options, tick)
                 interrupted = layer.conditions is not None and not layer.conditions.complete
             except KeyboardInterrupt:
                 interrupted, reason = True, "interrupted"
-        timed.append(msgspec.structs.replace(layer, untimed=reason))
+        timed.append(msgspec.structs.replace(layer, untimed=reason or layer.untimed))
     return msgspec.structs.replace(report, layers=tuple(timed))
+
+
+def _unfit(layer: LayerCost, rnn: nn.RNNBase | None, batches: Batches) -> str:
+    """Why a layer cannot be timed; nothing where it can."""
+    if rnn is None:
+        return "only nn.RNN, nn.GRU and nn.LSTM with torch's own forward are timed"
+    spec = stock.read_spec(rnn)
+    if spec != layer.spec:
+        return f"the model's layer of this name is another one, {spec}"
+    return "" if batches else "it saw no batch of known lengths; pack, or give lengths to profile()"
 
 
 def _layers(model: nn.Module) -> dict[str, nn.RNNBase]:

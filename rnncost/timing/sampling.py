@@ -120,6 +120,7 @@ def sample(
     clock: Clock,
     base: str,
     budget_s: float,
+    fewest_rounds: int = _FEWEST_ROUNDS,
     seed: int = 0,
     between: Callable[[], None] | None = None,
     now: Callable[[], float] = time.monotonic,
@@ -127,7 +128,7 @@ def sample(
     """Times calls in interleaved rounds: A B C, B C A, … in shuffled order.
 
     What disturbs the machine then disturbs all alike, and ratios are taken within a round. Rounds
-    go on until the interval of every ratio to ``base`` is narrow or the budget is spent; three are
+    go on until the interval of every ratio to ``base`` is narrow or the budget is spent; the fewest are
     run whatever the budget, but without six there is no verdict. A call of a few milliseconds is
     run once more, untimed, right before it is timed: in a training loop it follows itself and finds
     its own data in the caches, not those of another layout. An interrupt (Ctrl-C) ends all, keeping
@@ -138,6 +139,7 @@ def sample(
         clock: the clock of their device.
         base: the call that the others are compared with.
         budget_s: seconds for everything, warm-up included.
+        fewest_rounds: rounds that are run when the budget is spent before.
         seed: of the order.
         between: run before each call and not timed: frees gradients, for example.
         now: seconds since some moment; a fake one in tests.
@@ -164,11 +166,11 @@ def sample(
                             calls[name]()
                         prepare()
                         laps[name].append(clock.time(calls[name]))
-                    if now() >= deadline and len(laps[base]) >= _FEWEST_ROUNDS:
+                    if now() >= deadline and len(laps[base]) >= fewest_rounds:
                         break
                 clock.settle()
                 rounds = len(laps[base])
-                spent = now() >= deadline and rounds >= _FEWEST_ROUNDS
+                spent = now() >= deadline and rounds >= fewest_rounds
                 if spent or (rounds >= _MIN_ROUNDS and _all_narrow(laps, base)):
                     break
         except KeyboardInterrupt:
@@ -227,9 +229,10 @@ def _warn_if_noisy(laps: Mapping[str, Sequence[Lap]]) -> None:
 @contextlib.contextmanager
 def _quiet_garbage() -> Iterator[None]:
     was_enabled = gc.isenabled()
-    gc.collect()
-    gc.disable()
+    # An interrupt that comes while it collects is raised after it has been switched off.
     try:
+        gc.collect()
+        gc.disable()
         yield
     finally:
         if was_enabled:

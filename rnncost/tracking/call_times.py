@@ -61,9 +61,7 @@ class CallTimes:
         return None if self.passes is None else BackwardTimes(self.passes, self._new_durations())
 
     def settle(self) -> None:
-        """Waits once for each device that still has something to pass, and sums all."""
-        if self.passes is not None:
-            self.passes.finish_all()
+        """Waits once for each device that still has something to pass, and sums all that has ended."""
         for durations in self._durations:
             durations.drain()
         waiting = {id(span.moments): span.moments for each in self._durations for span in tuple(each.pending)}

@@ -21,6 +21,10 @@ QUEUE_LENGTH = 256
 _PRIORITY_BITS = 53
 
 
+# The ways through which gradients came, and what is left out.
+_Arrival = tuple[frozenset[int], frozenset[str]]
+
+
 class Readable(Protocol):
     """A call whose backward is awaited."""
 
@@ -76,12 +80,8 @@ class Recorder:
         """Adds one backward of ``call``, once its pass has ended."""
         with self._lock:
             arrival = self._arrivals.pop((call, backward_pass), None)
-            if arrival is None:
-                return
-            kind, shape = call.reading(*arrival)
-            one = Tally(passes=int(backward_pass != self._last_pass)) + Tally.of(shape)
-            self._last_pass = backward_pass
-            self._backward[kind] = self._backward.get(kind, Tally()) + one
+            if arrival is not None:
+                self._last_pass = _add(self._backward, call, backward_pass, arrival, self._last_pass)
 
     def sum_queue(self) -> None:
         """Adds the queued calls to the sums."""
@@ -121,11 +121,12 @@ class Recorder:
 
     def backwards(self) -> tuple[BackwardTally, ...]:
         """The backward passes so far, one tally a kind."""
-        # A pass that raised has no end: what arrived is counted all the same.
-        for call, backward_pass in tuple(self._arrivals):
-            self.finish(call, backward_pass)
         with self._lock:
-            sums = dict(self._backward)
+            sums, last_pass = dict(self._backward), self._last_pass
+            # A pass that raised has no end, and one may be running: what arrived is counted all the
+            # same, but stays where it is, so that the rest of a running one is not another call.
+            for (call, backward_pass), arrival in self._arrivals.items():
+                last_pass = _add(sums, call, backward_pass, arrival, last_pass)
         return tuple(BackwardTally(kind=kind, backward=sums[kind]) for kind in sorted(sums))
 
     def samples(self) -> tuple[BatchSample, ...]:
@@ -133,6 +134,13 @@ class Recorder:
         self.sum_queue()
         with self._lock:
             return tuple(self._samples)
+
+
+def _add(sums: dict[BackwardKind, Tally], call: Readable, backward_pass: int, arrival: _Arrival, last_pass: int) -> int:
+    """Adds one backward of ``call`` to ``sums``; returns its pass, the last one now."""
+    kind, shape = call.reading(*arrival)
+    sums[kind] = sums.get(kind, Tally()) + Tally(passes=int(backward_pass != last_pass)) + Tally.of(shape)
+    return backward_pass
 
 
 class _PlainSums:

@@ -19,6 +19,8 @@ from rnncost.tracking.recorder import Recorder
 from rnncost.tracking.shapes import ShapeReader
 from rnncost.tracking.verifier import Verifier
 
+_NO_MOMENT = "no clock is known for its device, or its calls ran compiled, traced or in a graph that was captured"
+
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """What a tracker was asked for.
@@ -78,6 +80,7 @@ class Watched(Hook):
         for spec, recorder in self._recorders.items():
             calls = recorder.calls()
             run_time = self._run_time(forward, recorder.times)
+            untimed = bool(calls) and forward is not None and run_time is None
             if calls:
                 forward = None
             yield LayerCost(
@@ -88,6 +91,7 @@ class Watched(Hook):
                 backward_calls=recorder.backwards(),
                 samples=recorder.samples(),
                 run_time=run_time if calls else None,
+                untimed=_NO_MOMENT if untimed else "",
             )
 
     def _run_time(self, forward: Durations | None, backward: BackwardTimes | None) -> RunTime | None:

@@ -1,7 +1,8 @@
 """Runs other people's recurrent models under rnncost, in an environment of their own.
 
 Run it with ``python -m tests.benchmarks.real_models``; it writes ``reports/real_models.md`` and
-``reports/real_models/*.json``. The models are in ``tests/benchmarks/real_model_cases.py``.
+``reports/real_models/*.json``, which ``python -m tests.benchmarks.gallery`` draws. The models are in
+``tests/benchmarks/real_model_cases.py``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -44,6 +46,7 @@ LIBRARIES = {
 # It asks for torchaudio, which only reading audio files needs.
 _WITHOUT_DEPENDENCIES = "silero-vad"
 _ELSEWHERE = "(elsewhere)"
+_COMMAND = "python -m tests.benchmarks.real_models"
 
 
 def main() -> None:
@@ -139,7 +142,7 @@ def _track(case: Case) -> rnncost.CostReport:
             loss = case.run()
             if case.training:
                 loss.backward()  # type: ignore[no-untyped-call,unused-ignore]
-    return tracker.report
+    return msgspec.structs.replace(tracker.report, commands=(_COMMAND,))
 
 
 def _dispatched_forward(case: Case, names: set[str]) -> Counter[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 
 from rnncost.cli.main import main
 from rnncost.errors import ReportFormatError
+from rnncost.reporting import LayerCost
 from rnncost.reporting.renderers.charts import CHARTS, draw
 from tests.reporting.reports import packed_layer, padded_layer, report
 from tests.reporting.test_html import timed_layer
@@ -49,6 +51,43 @@ def test_the_worst_batch_is_the_emptiest() -> None:
     drawn = draw("occupancy", report(packed_layer("full", [5, 5, 5, 4]), packed_layer("empty", [9, 1])))
     titles = [chart["title"][0] for chart in drawn.to_dict()["vconcat"]]
     assert titles[1] == "the worst batch: 2 sequences, 9 steps, 55.6 % real"
+
+
+@pytest.mark.parametrize(
+    ("layers", "title"),
+    [
+        ([packed_layer("a", [5, 2])], "the batch seen: 2 sequences, 5 steps, 70.0 % real"),
+        (
+            [packed_layer("a", [5, 2]), packed_layer("b", [5, 2])],
+            "one of batches filled alike: 2 sequences, 5 steps, 70.0 % real",
+        ),
+        (
+            [packed_layer("a", [9, 1]), packed_layer("b", [5])],
+            "a typical batch, none is worse: 2 sequences, 9 steps, 55.6 % real",
+        ),
+    ],
+)
+def test_one_batch_that_stands_for_all_says_how(layers: list[LayerCost], title: str) -> None:
+    assert draw("occupancy", report(*layers)).to_dict()["title"][0] == title
+
+
+@pytest.mark.parametrize(("sequences", "height"), [(1, 60), (3, 60), (8, 112), (30, 270), (48, 240), (57, 9 * 28.5)])
+def test_rows_of_a_batch_end_on_whole_pixels(sequences: int, height: float) -> None:
+    # 9 pixels for each of 30 rows; 57 sequences are 28 rows of two and a last one of one.
+    assert draw("occupancy", report(packed_layer("a", [5] * sequences))).to_dict()["height"] == height
+
+
+@pytest.mark.parametrize(("name", "ticks"), [("lengths", (7, 2)), ("occupancy", (7, 3))])
+def test_sequences_and_steps_are_counted_in_whole_numbers(name: str, ticks: tuple[int, int]) -> None:
+    drawn = draw(name, report(packed_layer("rnn", [7, 7, 2]))).to_dict()["encoding"]
+    assert (drawn["x"]["axis"]["tickCount"], drawn["y"]["axis"]["tickCount"]) == ticks
+
+
+def test_axes_have_their_numbers(tmp_path: Path) -> None:
+    report(packed_layer("rnn", [7, 7, 2])).save(tmp_path / "chart.svg", chart="occupancy")
+    labels = re.findall(r"<text[^>]*>([^<]*)</text>", (tmp_path / "chart.svg").read_text())
+    assert labels[:8] == list("01234567")
+    assert labels[8:13] == ["step", *"3210"]
 
 
 def test_layouts_are_drawn_with_their_intervals() -> None:

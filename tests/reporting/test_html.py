@@ -16,7 +16,7 @@ from rnncost.counting.sample import BatchSample
 from rnncost.counting.shape import BatchShape
 from rnncost.reporting import CostReport, LayerCost, Uncounted
 from rnncost.reporting.renderers.html import HtmlRenderer
-from rnncost.reporting.timing import LayoutTiming
+from rnncost.reporting.timing import LayoutTiming, RunTime
 from tests.reporting.reports import packed_layer, padded_layer, report
 from tests.reporting.test_text import CONDITIONS
 
@@ -162,6 +162,16 @@ def test_the_table_sorts_by_numbers_and_by_names(browser: Any, tmp_path: Path) -
     assert opened.sort_by("wasted mults") == "descending"
     assert opened.column(10)[-1] == "?"
     assert opened.page.locator("th[aria-sort]").count() == 1
+
+
+def test_seconds_of_the_run_stand_in_the_table(browser: Any, tmp_path: Path) -> None:
+    time = RunTime(device="cpu", forward_calls=2, forward_s=0.25, backward_calls=0, backward_s=0.0)
+    timed = msgspec.structs.replace(packed_layer("timed", [9, 9]), run_time=time)
+    opened = Opened(browser, write(tmp_path, report(timed, packed_layer("untimed", [2]))))
+    assert opened.column(11) == ["0.250000", "?"]
+    assert opened.column(12) == ["?", "?"]
+    assert opened.sort_by("forward s in this run") == "descending"
+    assert opened.column(1) == ["timed", "untimed"]
 
 
 @pytest.mark.parametrize(("scheme", "dark"), [("light", False), ("dark", True)])

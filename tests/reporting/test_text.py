@@ -41,6 +41,17 @@ def test_an_empty_report() -> None:
     assert "No recurrent layer was found" in text
 
 
+def test_layers_that_could_not_be_counted_were_found_all_the_same() -> None:
+    assert "No recurrent layer was found" not in TextRenderer().render(report(uncounted=(SCRIPTED,)))
+
+
+def test_what_a_reader_describes_need_not_gain_by_packing() -> None:
+    padded = padded_layer("a", 2, 4, [4, 1])
+    assert "* a: packing would have saved 153 mults, 37.5 % of those executed." in TextRenderer().render(report(padded))
+    read = msgspec.structs.replace(padded, source="reader")
+    assert "* a: padding took 153 mults, 37.5 % of those executed." in TextRenderer().render(report(read))
+
+
 def test_names_cannot_steer_a_terminal_or_the_markup() -> None:
     idle = LayerCost(name="never\x1b[31m", spec=GRU)
     named = Uncounted(name="gone\x1b[31m\ud800", type_name="X\x07", reason="scripted")
@@ -219,13 +230,26 @@ def test_layouts_that_the_rounds_do_not_tell_apart_are_named() -> None:
         timing("bucketed(2)", 0.9, "unclear", 8, (1, 1)),
         timing("split", 0.5, "faster", 8, (1, 1)),
     )
-    said = advice(timings, CONDITIONS, "split")
+    said = advice(timings, CONDITIONS, "split", cell_state=True)
     assert (
         "split, groups of 1, 1 (0.50x of padded, 95 % interval 0.40 to 0.60); not told apart from packed+packing."
         in said
     )
-    assert "not told apart from packed." in advice((*timings[:2], *timings[4:]), CONDITIONS, "split")
-    assert "told apart" not in advice((timings[0], *timings[3:]), CONDITIONS, "split")
+    assert "not told apart from packed." in advice((*timings[:2], *timings[4:]), CONDITIONS, "split", cell_state=True)
+    assert "cell states" in said
+    assert "cell states" not in advice(timings, CONDITIONS, "split", cell_state=False)
+    assert "told apart" not in advice((timings[0], *timings[3:]), CONDITIONS, "split", cell_state=True)
+
+
+def test_names_of_layouts_are_whole_beside_wide_figures() -> None:
+    names = ("packed", "packed+packing", "bucketed(2)", "bucketed(16)")
+    timings = (timing("padded", 1, "same", 10), *(timing(name, 12.34, "unclear", 7) for name in names))
+    layer = msgspec.structs.replace(packed_layer("rnn", [5, 2]), timings=timings, conditions=CONDITIONS)
+    text = TextRenderer().render(report(layer))
+    table = text[text.index("layout ") : text.index("Packed runs")].splitlines()
+    assert all(len(line) <= 80 for line in table)
+    starts = "".join(line.split()[0] for line in table[2:])
+    assert starts.startswith("".join(("padded", *names)))
 
 
 def test_units_of_a_spec_are_shown() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from torch import Tensor
 from rnncost.errors import DeviceError
 from rnncost.timing import conditions
 from rnncost.timing.clock import EventClock, check_device, clock_for
-from rnncost.timing.conditions import device_name, kernel_family, library_versions, peak_bytes
+from rnncost.timing.conditions import cpu_name, device_name, kernel_family, library_versions, peak_bytes
 
 CUDA = torch.device("cuda", 1)
 on_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -111,9 +113,21 @@ def test_the_name_is_that_of_the_device_asked_for(fake: FakeCuda) -> None:
     assert not device_name(torch.device("cpu")).startswith("GPU")
 
 
-def test_a_gpu_has_the_release_of_cudnn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_processor_is_named(tmp_path: Path) -> None:
+    cpuinfo = tmp_path / "cpuinfo"
+    cpuinfo.write_text("processor\t: 0\nmodel name\t: AMD EPYC 9\nmodel name\t: AMD EPYC 9\n")
+    assert cpu_name(cpuinfo) == f"AMD EPYC 9 {platform.machine()}"
+    assert cpu_name(tmp_path / "none") == platform.machine()
+
+
+def test_libraries_have_their_releases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.cudnn, "version", lambda: 91002)
     assert library_versions(CUDA) == {"torch": torch.__version__, "cuDNN": "91002"}
+    monkeypatch.setattr(
+        torch.__config__, "show", lambda: "BLAS_INFO=mkl\n  - Intel(R) MKL-DNN v3.12.0 (Git Hash 80af)\n"
+    )
+    assert library_versions(torch.device("cpu")) == {"torch": torch.__version__, "oneDNN": "3.12.0"}
+    monkeypatch.setattr(torch.__config__, "show", lambda: "USE_MKLDNN=0")
     assert library_versions(torch.device("cpu")) == {"torch": torch.__version__}
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import torch
 from click.testing import CliRunner
 from torch import nn
 from torch.nn.utils.parametrizations import weight_norm
+from torch.utils.flop_counter import FlopCounterMode
 
 import rnncost
 from rnncost.cli.main import main
@@ -20,8 +23,10 @@ from rnncost.cli.progress import time_bar
 from rnncost.errors import DeviceError, LengthsError, UnitError, UnsupportedModuleError
 from rnncost.reporting.notes import notes
 from rnncost.reporting.timing import LayoutTiming
+from rnncost.timing.clock import FakeClock
 from rnncost.timing.conditions import kernel_family, peak_bytes
 from rnncost.timing.layer_profile import LayerProfile, best_layout
+from rnncost.timing.layouts import Padded
 from rnncost.timing.profiler import profile_layers
 from tests.builders import packed_batch, padded_batch
 
@@ -138,6 +143,45 @@ def test_a_profile_runs_a_few_of_the_batches_that_a_layer_saw() -> None:
     assert told == sorted(told)
 
 
+@pytest.mark.parametrize("kind", ["autocast", "anomaly", "dispatch"])
+def test_modes_of_the_caller_are_not_timed(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: set[Any] = set()
+    padded = Padded.run
+
+    def run(layout: Padded) -> tuple[torch.Tensor, torch.Tensor]:
+        output, hidden = padded(layout)
+        seen.add((output.dtype, torch.is_anomaly_enabled()))
+        return output, hidden
+
+    monkeypatch.setattr(Padded, "run", run)
+    counter = FlopCounterMode(display=False)
+    # Anomaly detection is on as soon as it is made, so none is made but the one that is asked for.
+    modes: dict[str, Callable[[], Any]] = {
+        "autocast": lambda: torch.autocast("cpu", dtype=torch.bfloat16),
+        "anomaly": lambda: torch.autograd.set_detect_anomaly(True),
+        "dispatch": lambda: counter,
+    }
+    with modes[kind]():
+        rnncost.profile(nn.LSTM(16, 16), LENGTHS, layouts=["packed"], budget_s=0.1)
+    assert seen == {(torch.float32, False)}
+    assert counter.get_total_flops() == 0
+
+
+def test_a_budget_that_is_spent_leaves_the_cost_model_one_round() -> None:
+    # The model: padded, groups of 1 and 2 sequences at 2 and 4 steps, cuts in 1 and 2: 7 calls, each run to
+    # warm up and once more. Two layouts, forward and total: 4 calls, each run to warm up and three times more.
+    clock = FakeClock([1.0] * (7 * 2 + 4 * 4))
+    module = nn.LSTM(3, 4)
+    run = LayerProfile(module, [[4, 2]], backward=True, clock=clock)
+    layer = rnncost.estimate(module, [4, 2]).layers[0]
+    assert [timing.layout for timing in run.timed(layer, layouts=["split"], budget_s=1e-9).timings] == [
+        "padded",
+        "split",
+    ]
+    with pytest.raises(StopIteration):
+        clock.time(lambda: None)
+
+
 def test_an_interrupt_of_the_cost_model_ends_the_layer(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any) -> tuple[torch.Tensor, torch.Tensor]:
         raise KeyboardInterrupt
@@ -197,6 +241,31 @@ def test_an_interrupt_keeps_the_layers_before_it(monkeypatch: pytest.MonkeyPatch
         (False, "interrupted"),
         (False, "interrupted"),
     ]
+
+
+def test_a_spent_budget_leaves_the_last_layers_untimed(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = nn.ModuleDict({name: nn.GRU(3, 4) for name in "abc"})
+
+    def slow(self: LayerProfile, layer: rnncost.LayerCost, **options: Any) -> rnncost.LayerCost:
+        time.sleep(0.2)
+        return layer
+
+    monkeypatch.setattr(LayerProfile, "timed", slow)
+    with rnncost.CostTracker(model) as tracker:
+        for layer in model.values():
+            layer(packed_batch(LENGTHS, 3))
+    report = profile_layers(model, tracker.report, budget_s=0.05)
+    # The first is timed whatever the budget; it takes longer than the three together were given.
+    assert [layer.untimed for layer in report.layers] == ["", *["the budget was spent before it; give more"] * 2]
+
+
+def test_another_model_is_not_timed_under_the_name_of_the_first() -> None:
+    small, large = nn.ModuleDict({"rnn": nn.GRU(3, 4)}), nn.ModuleDict({"rnn": nn.GRU(3, 400)})
+    with rnncost.CostTracker(small) as tracker:
+        small["rnn"](packed_batch(LENGTHS, 3))
+    report = profile_layers(large, tracker.report, budget_s=0.1)
+    assert report.layers[0].untimed == "the model's layer of this name is another one, GRU 3x400"
+    assert not report.layers[0].timings
 
 
 @pytest.mark.parametrize("budget_s", [0, -1, float("nan"), float("inf"), "x"])

@@ -142,6 +142,22 @@ def test_a_budget_of_nothing_runs_three_rounds_and_gives_no_verdict() -> None:
     assert sampled.ratio("b", "a").verdict == "unclear"
 
 
+def test_an_interrupt_while_garbage_is_collected_leaves_the_collector_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    disable = gc.disable
+
+    def interrupted() -> None:
+        disable()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gc, "disable", interrupted)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            sample({"a": lambda: ("a", 1.0)}, clock=ScriptedClock(), base="a", budget_s=1)
+        assert gc.isenabled()
+    finally:
+        gc.enable()
+
+
 def test_an_interrupt_keeps_what_was_measured() -> None:
     counter = itertools.count()
 

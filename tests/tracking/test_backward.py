@@ -306,3 +306,22 @@ def _text(report: rnncost.CostReport) -> str:
     from rnncost.reporting.renderers.text import TextRenderer
 
     return " ".join(TextRenderer().render(report).split())
+
+
+def test_a_report_in_the_middle_of_a_pass_does_not_count_it_twice() -> None:
+    torch.manual_seed(0)
+    module = nn.GRU(3, 4)
+    x = torch.randn(5, 2, 3)
+    with rnncost.CostTracker(module, backward=True) as tracker:
+        output, state = module(x)
+        seen = []
+        # The output's gradient arrives first; the state's only once the report was read.
+        late = state.tanh()
+        late.register_hook(lambda grad: seen.append(tracker.report.layers[0].backward_calls))
+        (output.sum() + late.sum()).backward()
+        middle = tracker.report.layers[0].backward_calls
+    [call] = tracker.report.layers[0].backward_calls
+    assert len(seen) == 1
+    assert (call.kind.through_output, call.kind.through_state) == (True, True)
+    assert call.backward.calls == call.backward.passes == 1
+    assert middle == (call,)

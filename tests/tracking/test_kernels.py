@@ -7,6 +7,7 @@ import threading
 import weakref
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 from torch import Tensor, nn
@@ -71,6 +72,7 @@ def test_recurrent_work_outside_any_hook_is_found() -> None:
     )
     assert "of every recurrent kernel that was seen" in verification.describe(partial=True, calls=5)
     assert "5 of 9 kernel calls" in verification.describe(partial=False, calls=9)
+    assert "on 1 kernel call:" in msgspec.structs.replace(verification, calls=1).describe(partial=False, calls=1)
 
 
 def test_without_the_eye_that_work_is_missed() -> None:

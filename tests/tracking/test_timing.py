@@ -19,6 +19,7 @@ from torch.utils.checkpoint import checkpoint
 import rnncost
 from rnncost.errors import DeviceError
 from rnncost.examples import minimal_gru as minimal_gru_example
+from rnncost.reporting.notes import notes
 from rnncost.tracking import gradients
 from rnncost.tracking.backward_times import _Mark
 from rnncost.tracking.durations import QUEUE_LENGTH
@@ -316,6 +317,20 @@ def test_a_repeated_backward_is_timed_again(clock: FakeTime) -> None:
     assert seconds(only(tracker.report).run_time) == (1, 0, 2, 6, 0)
 
 
+def test_a_report_in_the_middle_of_a_backward_ends_nothing(clock: FakeTime) -> None:
+    module = nn.GRU(3, 4)
+    with rnncost.CostTracker(module, timing=True, backward=True) as tracker:
+        output = module(torch.randn(5, 2, 3))[0]
+        before: list[Any] = []
+        weight: Any = module.weight_hh_l0
+        weight.register_hook(lambda grad: before.append(only(tracker.report).run_time))
+        output.sum().backward()
+        assert seconds(before[0])[2:] == (0, 0, 0)
+        after = only(tracker.report).run_time
+    assert after is not None
+    assert (after.backward_calls, after.backward_untimed) == (1, 0)
+
+
 def test_a_backward_that_raises_leaves_nothing(clock: FakeTime) -> None:
     module = nn.GRU(3, 4)
 
@@ -415,6 +430,17 @@ def test_compiled_traced_and_exported_models(backend: str, allow_rnn: bool) -> N
         assert torch.equal(model(batch), expected)
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_compiled_model_says_that_its_forward_is_not_timed() -> None:
+    compiled: Any = torch.compile(Holder(nn.GRU(3, 4)), backend="eager")
+    with rnncost.CostTracker(compiled, timing=True) as tracker:
+        compiled(padded_batch(LENGTHS, 3))
+    torch._dynamo.reset()
+    assert only(tracker.report).tally.calls == 1
+    assert only(tracker.report).run_time is None
+    assert "is not timed" in " ".join(notes(tracker.report))
+
+
 # Accelerators, by events that are none.
 
 
@@ -466,6 +492,7 @@ def test_what_no_clock_is_known_for_is_not_timed() -> None:
     with rnncost.CostTracker(module, timing=True, backward=True) as tracker:
         module(torch.zeros(5, 2, 3, device="meta"))[0].sum().backward()
     assert only(tracker.report).run_time is None
+    assert "GRU is not timed: no clock is known for its device" in " ".join(notes(tracker.report))
     with pytest.raises(DeviceError, match="no clock is known for device 'meta'"):
         moments_for(torch.device("meta"))
     assert isinstance(moments_for(torch.device("cpu")), CpuMoments)

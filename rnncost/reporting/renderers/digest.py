@@ -31,6 +31,13 @@ def other_notes(report: CostReport, *, limit: int, length: int) -> list[str]:
     return [*shown, f"And {len(found) - limit:,} more notes."] if len(found) > limit else shown
 
 
+def contaminated(report: CostReport, *, limit: int, length: int) -> list[str]:
+    """What padding does to results, a sentence a layer, at most ``limit`` of at most ``length`` characters."""
+    found = [shortened(each.summary + ".", length) for each in report.contaminations]
+    more = len(found) - limit
+    return [*found[:limit], f"And {more:,} more layers checked."] if more > 0 else found
+
+
 def shortened(text: str, length: int) -> str:
     """The text on one line, its middle left out where it is too long: the end of a name tells layers apart."""
     shown = printable(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 
 from rnncost._version import __version__
 from rnncost.reporting.renderers import page
@@ -24,11 +25,11 @@ class HtmlRenderer:
             .render(
                 version=__version__,
                 doubts=doubts(report).removesuffix(": "),
-                verdict=verdict(report),
-                figures=page.figures(report),
+                verdict=_unbroken(verdict(report)),
+                figures=[figure._replace(detail=_unbroken(figure.detail)) for figure in page.figures(report)],
                 sections=sections,
                 specifications={section.name: section.charts for section in sections},
-                columns=page.COLUMNS,
+                columns=page.columns(report),
                 rows=list(page.rows(report)),
                 shown=page.SHOWN_ROWS,
                 sayings=page.sayings(report),
@@ -36,6 +37,11 @@ class HtmlRenderer:
                 library=_chart_library() if sections else "",
             )
         )
+
+
+def _unbroken(sentence: str) -> str:
+    """The sentence, with no line's end between a number and its unit."""
+    return re.sub(r"(?<=\d) (?=[kMGTPE%](?!\w))", "\u00a0", sentence)
 
 
 @functools.cache

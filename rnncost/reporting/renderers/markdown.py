@@ -6,14 +6,15 @@ import re
 
 from rnncost.reporting.costs import Costs
 from rnncost.reporting.layer import LayerCost
-from rnncost.reporting.renderers.digest import doubts, largest, other_notes, shortened, total, verdict
+from rnncost.reporting.renderers.digest import contaminated, doubts, largest, other_notes, shortened, total, verdict
 from rnncost.reporting.report import CostReport
 from rnncost.reporting.timing import LayoutTiming, recommended
 from rnncost.units import format_count, format_fraction
 
 _MAX_LAYERS = 30
 _MAX_UNCOUNTED = 10
-_MAX_NOTES = 10
+_MAX_NOTES = 7
+_MAX_CONTAMINATED = 3
 # A character may become an entity of six: all at their longest are 60,000 characters.
 _NAME = 60
 _SENTENCE = 250
@@ -38,6 +39,7 @@ class MarkdownRenderer:
         if report.uncounted:
             blocks.append(_uncounted(report))
         found = [note for note in other_notes(report, limit=_MAX_NOTES, length=_SENTENCE) if not _is_said(note)]
+        found += contaminated(report, limit=_MAX_CONTAMINATED, length=_SENTENCE)
         if found:
             listed = "\n".join(f"- {_text(note)}" for note in found)
             blocks.append(f"<details><summary>Notes</summary>\n\n{listed}\n\n</details>")
@@ -62,9 +64,17 @@ def _time(report: CostReport) -> str:
     layer, best = max(timed, key=lambda each: each[0].executed.mults)
     more = f"; {len(timed) - 1:,} more timed, see below" if len(timed) > 1 else ""
     return (
-        f"Fastest with the results of a packed run: {_code(layer.name)} as {_code(str(layer.best_layout))}, "
-        f"{_ratio(best)} of the time of padded{more}"
+        f"Time of {_code(layer.name)}: {_packed(layer)}fastest with the results of a packed run is "
+        f"{_code(str(layer.best_layout))}, {_ratio(best)} of padded{more}"
     )
+
+
+def _packed(layer: LayerCost) -> str:
+    """What the packed run takes, where something else is faster."""
+    packed = recommended(layer.timings, "packed")
+    if packed is None or layer.best_layout == "packed":
+        return ""
+    return f"{_code(packed.layout)} takes {_ratio(packed)} of padded; "
 
 
 def _table(report: CostReport) -> str:
@@ -73,8 +83,8 @@ def _table(report: CostReport) -> str:
     header = ["layer", "module", "calls", "rows executed / padded", "MACs", "mults saved", "mults wasted"]
     rules = ["---", "---", *["---:"] * 5]
     if timed:
-        header += ["time of padded", "best layout"]
-        rules += ["---:", "---"]
+        header += ["best layout", "its time of padded"]
+        rules += ["---", "---:"]
     rows = [header, rules, *(_layer_row(layer, timed) for layer in shown)]
     empty = [""] * 2 if timed else []
     if folded:
@@ -88,7 +98,7 @@ def _layer_row(layer: LayerCost, timed: bool) -> list[str]:
     row = [_code(layer.name), _text(shortened(str(layer.spec), _NAME)), *_figures((layer,), layer.costs)]
     if timed:
         best = _best(layer)
-        row += ["", ""] if best is None else [_ratio(best), _code(str(layer.best_layout))]
+        row += ["", ""] if best is None else [_code(str(layer.best_layout)), _ratio(best)]
     return row
 
 

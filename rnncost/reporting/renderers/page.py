@@ -11,7 +11,6 @@ from rnncost.reporting.renderers.charts import batches, operations, timings
 from rnncost.reporting.renderers.charts.theme import as_part_of_page
 from rnncost.reporting.report import CostReport
 from rnncost.reporting.seen import known_batches
-from rnncost.reporting.timing import advice
 from rnncost.reporting.verdict import TimeRatio, time_ratio
 from rnncost.units import format_count, format_fraction, printable
 
@@ -36,10 +35,16 @@ class Section(NamedTuple):
     charts: list[dict[str, Any]]
 
 
-COLUMNS = (
+_COLUMNS = (
     *("layer", "spec", "calls", "rows executed", "rows padded", "MACs executed"),
     *("mults executed", "adds executed", "saved mults", "wasted mults"),
 )
+_RUN_TIME = ("forward s in this run", "backward s in this run")
+
+
+def columns(report: CostReport) -> tuple[str, ...]:
+    """Headings of the table; seconds only where the run's own calls were timed."""
+    return (*_COLUMNS, *_RUN_TIME) if report.run_time is not None else _COLUMNS
 
 
 def figures(report: CostReport) -> list[Figure]:
@@ -69,7 +74,8 @@ def figures(report: CostReport) -> list[Figure]:
 def _time_figure(ratio: TimeRatio | None) -> Figure:
     if ratio is None:
         return Figure("time", "not measured", "rnncost report … --profile measures it")
-    over = "packed" if ratio.layout == "packed" else "recommended layouts"
+    packed = "packed+packing" if ratio.packing else "packed"
+    over = packed if ratio.layout == "packed" else "recommended layouts"
     if ratio.low is None or ratio.high is None:
         return Figure("time ratio", f"{ratio.ratio:.2f}×", f"{over} to padded, sum of {ratio.layers:,} layers")
     return Figure("time ratio", f"{ratio.ratio:.2f}×", f"{over} to padded, 95 % in {ratio.low:.2f} to {ratio.high:.2f}")
@@ -94,6 +100,7 @@ def sections(report: CostReport) -> list[Section]:
 
 def _words(name: str, report: CostReport) -> tuple[str, str]:
     known = known_batches(report)
+    sampled = "1 batch" if len(known) == 1 else f"{len(known):,} batches"
     if name == "operations":
         called = sum(1 for layer in report.layers if layer.calls)
         more = called - operations.SHOWN_LAYERS
@@ -102,11 +109,11 @@ def _words(name: str, report: CostReport) -> tuple[str, str]:
         )
         return "Operations", f"Multiplications of each layer; the whole bar is what padded batches would cost.{rest}"
     if name == "occupancy":
-        return "Batches", f"Sequences by steps, longest on top; out of a random sample of {len(known):,} batches."
+        return "Batches", f"Sequences by steps, longest on top; out of a random sample of {sampled}."
     if name == "lengths":
         own = sum(1 for batch in known if batch.layer.name == known[0].layer.name)
-        sampled = "1 sampled batch" if own == 1 else f"{own:,} sampled batches"
-        return "Lengths", f"Steps of the sequences that {printable(known[0].layer.name)} saw in {sampled}."
+        seen = "1 sampled batch" if own == 1 else f"{own:,} sampled batches"
+        return "Lengths", f"Steps of the sequences that {printable(known[0].layer.name)} saw in {seen}."
     if name == "savings":
         return "Operations against time", "Below the dashed line, saved operations did not become as much saved time."
     return "Layouts", "Median time of each way to run the same batches, with its 95 % interval. ★ is recommended."
@@ -125,7 +132,20 @@ def rows(report: CostReport) -> Iterator[tuple[str, ...]]:
             *(f"{count:,}" for count in (*counts, *executed)),
             format_fraction(costs.saved_fraction),
             wasted,
+            *(() if report.run_time is None else _run_seconds(layer)),
         )
+
+
+def _run_seconds(layer: LayerCost) -> tuple[str, str]:
+    time = layer.run_time
+    if time is None:
+        return _UNKNOWN, _UNKNOWN
+    return _seconds(time.forward_calls, time.forward_s), _seconds(time.backward_calls, time.backward_s)
+
+
+def _seconds(calls: int, seconds: float) -> str:
+    # In one unit, since the table is sorted by the numbers of its cells.
+    return f"{seconds:.6f}" if calls else _UNKNOWN
 
 
 def _spec(layer: LayerCost) -> str:
@@ -135,9 +155,7 @@ def _spec(layer: LayerCost) -> str:
 def sayings(report: CostReport) -> list[str]:
     """Advice of each timed layer, notes, and what padding does to results."""
     timed = [
-        f"{printable(layer.name)}: {advice(layer.timings, layer.conditions, layer.best_layout)}"
-        for layer in timings.timed_layers(report)[: timings.SHOWN_LAYERS]
-        if layer.conditions is not None
+        f"{printable(layer.name)}: {layer.advice}" for layer in timings.timed_layers(report)[: timings.SHOWN_LAYERS]
     ]
     return [*timed, *notes(report), *map(str, report.contaminations)]
 
@@ -146,8 +164,9 @@ def environment(report: CostReport) -> list[tuple[str, str]]:
     """Releases, and under what conditions layers were timed."""
     found = [(name, ", ".join(versions)) for name, versions in report.versions.items()]
     devices = {
-        f"{each.device}, {each.dtype}, {each.threads} thread{'s' * (each.threads != 1)}; padded runs in "
-        f"{each.kernels.get('padded', _UNKNOWN)}, packed in {each.kernels.get('packed', _UNKNOWN)}"
+        f"{each.device}, {each.dtype}, {each.threads} thread{'s' * (each.threads != 1)}; "
+        f"padded runs in {each.kernels.get('padded', _UNKNOWN)}, packed in {each.kernels.get('packed', _UNKNOWN)}; "
+        + ", ".join(f"{name} {version}" for name, version in each.libraries.items())
         for layer in report.layers
         if (each := layer.conditions) is not None
     }

@@ -20,7 +20,7 @@ from rnncost.reporting.notes import notes
 from rnncost.reporting.renderers.glyphs import ASCII, BLOCKS, Glyphs, can_show
 from rnncost.reporting.renderers.terminal import pictures
 from rnncost.reporting.report import CostReport
-from rnncost.reporting.timing import VERDICT_ROUNDS, LayoutTiming, RunTime, TimingConditions, advice, realised_savings
+from rnncost.reporting.timing import VERDICT_ROUNDS, LayoutTiming, RunTime, TimingConditions, realised_savings
 from rnncost.units import format_bytes, format_count, format_fraction, format_seconds, printable
 
 WIDTH = 80
@@ -243,8 +243,7 @@ def _timing(layer: LayerCost, conditions: TimingConditions, width: int) -> list[
     lines: list[RenderableType] = [Text(textwrap.fill(title, min(width, WIDTH))), table]
     if not all(each.exact for each in layer.timings):
         lines.append(Text("* results differ from a packed run at real steps or in final states"))
-    advised = advice(layer.timings, conditions, layer.best_layout)
-    lines.append(Text(textwrap.fill(advised, min(width, WIDTH)), style="bold"))
+    lines.append(Text(textwrap.fill(layer.advice or "", min(width, WIDTH)), style="bold"))
     return lines
 
 

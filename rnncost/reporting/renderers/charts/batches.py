@@ -14,16 +14,13 @@ from rnncost.reporting.seen import SeenBatch, known_batches, typical_batch, wors
 from rnncost.units import format_fraction, printable
 
 _ROWS, _COLUMNS, _BINS = 48, 60, 40
+_LOWEST, _HIGHEST, _THICKEST = 60, 280, 14
 
 
 def occupancy(report: CostReport) -> Any:
     """A typical and the worst batch, one above the other."""
-    typical, worst = typical_batch(report), worst_batch(report)
-    if typical is None or worst is None:
-        return None
-    if typical == worst:
-        return _picture(typical, "the batches seen are filled alike; one of them")
-    return alt.vconcat(_picture(typical, "a typical batch"), _picture(worst, "the worst batch"))
+    drawn = pictures(report)
+    return alt.vconcat(*drawn) if len(drawn) > 1 else drawn[0] if drawn else None
 
 
 def pictures(report: CostReport) -> list[Any]:
@@ -32,8 +29,16 @@ def pictures(report: CostReport) -> list[Any]:
     if typical is None or worst is None:
         return []
     if typical == worst:
-        return [_picture(typical, "the batches seen are filled alike; one of them")]
+        return [_picture(typical, _alone(report))]
     return [_picture(typical, "a typical batch"), _picture(worst, "the worst batch")]
+
+
+def _alone(report: CostReport) -> str:
+    """What a batch is that is the typical one and the worst one."""
+    shares = [batch.real_share for batch in known_batches(report)]
+    if len(shares) == 1:
+        return "the batch seen"
+    return "one of batches filled alike" if len(set(shares)) == 1 else "a typical batch, none is worse"
 
 
 def lengths(report: CostReport) -> Any:
@@ -66,9 +71,9 @@ def lengths(report: CostReport) -> Any:
         alt.Chart(alt.InlineData(values))
         .mark_bar(color=REAL)
         .encode(
-            x=alt.X("from:Q", title="steps of a sequence", axis=alt.Axis(format="d", tickMinStep=1, grid=False)),
+            x=alt.X("from:Q", title="steps of a sequence", axis=_axis(longest, most=12)),
             x2="to:Q",
-            y=alt.Y("sequences:Q", title="sequences", axis=alt.Axis(tickMinStep=1, format="~s")),
+            y=alt.Y("sequences:Q", title="sequences", axis=_axis(max(bins.values()), grid=True)),
             y2="none:Q",
             tooltip=[alt.Tooltip("steps:N", title="steps"), alt.Tooltip("sequences:Q", title="sequences", format=",")],
         )
@@ -105,13 +110,15 @@ def _picture(batch: SeenBatch, title: str) -> Any:
         alt.Chart(alt.InlineData(values), title=heading)
         .mark_rect()
         .encode(
-            x=alt.X("first:Q", title="step", scale=alt.Scale(domain=[0, width], nice=False), axis=alt.Axis(grid=False)),
+            x=alt.X(
+                "first:Q", title="step", scale=alt.Scale(domain=[0, width], nice=False), axis=_axis(width, most=12)
+            ),
             x2="last:Q",
             y=alt.Y(
                 "top:Q",
-                title="sequence, longest on top",
+                title="sequence",
                 scale=alt.Scale(domain=[sequences, 0], nice=False),
-                axis=alt.Axis(grid=False, tickMinStep=1, format="d"),
+                axis=_axis(sequences),
             ),
             y2="bottom:Q",
             color=alt.Color(
@@ -127,10 +134,20 @@ def _picture(batch: SeenBatch, title: str) -> Any:
         )
         .properties(
             width=WIDTH,
-            height=max(60, min(280, 14 * len(drawn.filled))),
+            height=_row_height(len(drawn.filled)) * sequences / drawn.sequences_per_row,
             description=f"Cells of {title} that are real and that are filler.",
         )
     )
+
+
+def _axis(largest: int, *, most: int = 5, grid: bool = False) -> alt.Axis:
+    """An axis of whole numbers: no more ticks than there are."""
+    return alt.Axis(format="~s", tickCount=max(1, min(most, largest)), grid=grid)
+
+
+def _row_height(rows: int) -> int:
+    # In whole pixels: rows that end inside one would be parted by lines.
+    return max(-(-_LOWEST // rows), min(_THICKEST, _HIGHEST // rows))
 
 
 def _filler_color(batch: SeenBatch) -> str:

@@ -15,6 +15,7 @@ from rnncost.reporting.report import CostReport
 from rnncost.units import format_fraction, printable
 
 SHOWN_LAYERS = 25
+_LABEL = "datum.value ? datum.label : '0'"  # not 0G
 _COLORS = {"useful": REAL, "wasted": WASTED, "unknown": UNKNOWN, "extra": EXTRA, "saved": SAVED}
 
 
@@ -32,7 +33,7 @@ def operations(report: CostReport) -> Any:
         alt.Chart(alt.InlineData(values))
         .mark_bar()
         .encode(
-            x=alt.X("mults:Q", title="multiplications", axis=alt.Axis(format="~s", tickCount=6)),
+            x=alt.X("mults:Q", title="multiplications", axis=alt.Axis(format="~s", tickCount=6, labelExpr=_LABEL)),
             y=alt.Y("layer:N", title=None, sort=names),
             color=alt.Color(
                 "part:N", title=None, scale=alt.Scale(domain=drawn, range=[_COLORS[part] for part in there]), sort=drawn

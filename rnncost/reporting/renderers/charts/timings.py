@@ -12,7 +12,7 @@ from rnncost.reporting.renderers.charts.operations import distinct_names
 from rnncost.reporting.renderers.charts.theme import REAL, SAVED, UNKNOWN, WASTED, WIDTH
 from rnncost.reporting.report import CostReport
 from rnncost.reporting.timing import realised_savings, recommended
-from rnncost.units import format_fraction, format_seconds
+from rnncost.units import format_bytes, format_count, format_fraction, format_seconds
 
 SHOWN_LAYERS = 12
 _COLORS = {"faster": REAL, "slower": WASTED, "same": SAVED, "unclear": UNKNOWN}
@@ -76,7 +76,7 @@ def _layer_chart(name: str, layer: LayerCost) -> Any:
     order = [value["layout"] for value in values]
     tooltip = [
         *(alt.Tooltip(f"{field}:N", title=field) for field in ("layout", "verdict", "ratio", "interval", "total")),
-        *(alt.Tooltip(f"{field}:N", title=field) for field in ("forward", "backward", "results")),
+        *(alt.Tooltip(f"{field}:N", title=field) for field in ("forward", "backward", "memory", "speed", "results")),
     ]
     y = alt.Y("layout:N", title=None, sort=order)
     base = alt.Chart(alt.InlineData(values))
@@ -112,6 +112,8 @@ def _layout(layer: LayerCost, number: int) -> dict[str, Any]:
         "total": format_seconds(timing.total_s),
         "forward": format_seconds(timing.forward_s),
         "backward": "not timed" if timing.backward_s is None else format_seconds(timing.backward_s),
+        "memory": "not known" if timing.peak_bytes is None else format_bytes(timing.peak_bytes),
+        "speed": "not known" if timing.flops_per_s is None else f"{format_count(round(timing.flops_per_s))}FLOP/s",
         "results": "those of a packed run" if timing.exact else "differ from a packed run",
     }
 
