@@ -47,7 +47,21 @@ OPTIONS: tuple[tuple[str, dict[str, Any], Literal["bool", "string"]], ...] = (
         "string",
     ),
 )
-MARKERS = ("limit_macs", "max_wasted", "min_saved")
+# What `pytest --markers` says. Written out, since the signatures and docstrings that say the same are not loaded yet.
+MARKERS = {
+    "limit_macs": (
+        "limit_macs(limit, *, partial=False): fail the test if its recurrent layers execute more than `limit` MACs "
+        '(1200000 or "1.2M"), backward included.'
+    ),
+    "max_wasted": (
+        "max_wasted(limit, *, partial=False, infer_lengths=False): fail the test if more than `limit` "
+        '("5%" or 0.05) of the mults executed by recurrent layers are padding.'
+    ),
+    "min_saved": (
+        'min_saved(limit, *, partial=False): fail the test if less than `limit` ("30%" or 0.3) of the mults '
+        "of the padded batches are saved."
+    ),
+}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -58,9 +72,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    from rnncost.plugin.markers import help_lines
-
-    for line in help_lines(MARKERS):
+    for line in MARKERS.values():
         config.addinivalue_line("markers", line)
     if any(config.getoption(name) or config.getini(name) for name, _, _ in OPTIONS):
         from rnncost.plugin.run import register

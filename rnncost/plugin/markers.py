@@ -1,12 +1,11 @@
-"""The markers: a function each, whose signature and docstring are its help, and what they hold a test to."""
+"""The markers: a function each, whose parameters are the marker's, and what they hold a test to."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import inspect
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -77,17 +76,7 @@ def min_saved(limit: Fraction | float | str, *, partial: bool = False) -> Limit:
     return Limit(missed=functools.partial(min_saved_missed, limit=read_fraction(limit)), partial=_flag(partial))
 
 
-_MARKERS: dict[str, Callable[..., Limit]] = {marker.__name__: marker for marker in (limit_macs, max_wasted, min_saved)}
-
-
-def help_lines(names: Iterable[str]) -> Iterator[str]:
-    """What ``pytest --markers`` says, as the setting ``markers`` takes it."""
-    for name in names:
-        marker = _MARKERS[name]
-        signature = inspect.signature(marker)
-        bare = [each.replace(annotation=inspect.Parameter.empty) for each in signature.parameters.values()]
-        text = (marker.__doc__ or "").strip()
-        yield f"{name}{inspect.Signature(bare)}: {text[0].lower()}{text[1:]}"
+FUNCTIONS: dict[str, Callable[..., Limit]] = {marker.__name__: marker for marker in (limit_macs, max_wasted, min_saved)}
 
 
 def limits_of(item: pytest.Item) -> list[Limit]:
@@ -96,7 +85,7 @@ def limits_of(item: pytest.Item) -> list[Limit]:
     Raises:
         UnitError: if a marker's arguments cannot be; the message begins with the marker.
     """
-    marks = (_closest(item, name) for name in _MARKERS)
+    marks = (_closest(item, name) for name in FUNCTIONS)
     return [_limit(mark) for mark in marks if mark is not None]
 
 
@@ -144,7 +133,7 @@ def _limit(mark: pytest.Mark) -> Limit:
     arguments = [*map(repr, mark.args), *(f"{name}={value!r}" for name, value in mark.kwargs.items())]
     written = f"{mark.name}({', '.join(arguments)})"
     try:
-        return _MARKERS[mark.name](*mark.args, **mark.kwargs)
+        return FUNCTIONS[mark.name](*mark.args, **mark.kwargs)
     except (UnitError, TypeError) as error:  # a TypeError is that of the call: too many arguments, or none
         raise UnitError(f"{written}: {error}") from None
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 
+from rnncost.plugin.markers import FUNCTIONS
+from rnncost.pytest_plugin import MARKERS
 from tests.pytest_plugin.conftest import QUIET, Run
 
 
@@ -190,6 +194,15 @@ def test_markers_are_registered_with_their_help(run: Run) -> None:
         "mults of the padded batches are saved.",
     ):
         assert line in lines
+
+
+def test_the_help_of_a_marker_is_its_signature_and_docstring() -> None:
+    assert MARKERS.keys() == FUNCTIONS.keys()
+    for name, function in FUNCTIONS.items():
+        signature = inspect.signature(function)
+        bare = [each.replace(annotation=inspect.Parameter.empty) for each in signature.parameters.values()]
+        said = inspect.getdoc(function) or ""
+        assert MARKERS[name] == f"{name}{inspect.Signature(bare)}: {said[0].lower()}{said[1:]}"
 
 
 def test_the_markers_are_known_where_the_plugin_is(pytester: pytest.Pytester) -> None:
