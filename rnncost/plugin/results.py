@@ -9,23 +9,29 @@ import pytest
 from rnncost.plugin.baseline import Baseline
 from rnncost.plugin.records import Work
 
+_FINAL = ("passed", "failed", "skipped", "xfailed", "xpassed")
+
 
 class Results:
     """Gathers outcomes and work from the reports of tests, of this process or of pytest-xdist's workers."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, grouped: bool = False) -> None:
+        """Args: grouped says whether pytest-xdist adds a test's group to its name, as ``--dist loadgroup`` does."""
+        self._grouped = grouped
         self.outcomes: dict[str, str] = {}
         self._works: dict[str, str] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.when == "setup":  # and forgets an earlier attempt at the same test
-            self.outcomes[report.nodeid] = "passed"
-            self._works.pop(report.nodeid, None)
+        name = without_group(report.nodeid) if self._grouped else report.nodeid
+        if self.outcomes.get(name, "passed") not in _FINAL:  # of an attempt that another plugin repeats: forgotten
+            del self.outcomes[name]
+            self._works.pop(name, None)
+        self.outcomes.setdefault(name, "passed")
         work = getattr(report, "rnncost", None)
         if work is not None:
-            self._works[report.nodeid] = work
-        if not report.passed or hasattr(report, "wasxfail"):
-            self.outcomes[report.nodeid] = _outcome(report)
+            self._works[name] = work
+        if _counts(report):
+            self.outcomes[name] = _outcome(report)
 
     @functools.cached_property
     def works(self) -> Baseline:
@@ -41,6 +47,19 @@ class Results:
     def not_passed(self) -> set[str]:
         """Tests that failed, were skipped, or were expected to fail: what they executed says nothing."""
         return {name for name, outcome in self.outcomes.items() if outcome != "passed"}
+
+
+def without_group(name: str) -> str:
+    """The node id of a test without the group that ``--dist loadgroup`` adds, as in ``test_it.py::test_a[x]@group``."""
+    head, _, tail = name.rpartition("@")
+    return name if not head or "]" in tail or "::" in tail else head
+
+
+def _counts(report: pytest.TestReport) -> bool:
+    """Whether a report says more of its test than that it goes on well."""
+    if hasattr(report, "context"):  # of a subtest: its test passes unless it fails
+        return report.failed
+    return not report.passed or hasattr(report, "wasxfail")
 
 
 def _outcome(report: pytest.TestReport) -> str:

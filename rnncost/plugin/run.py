@@ -30,7 +30,7 @@ def register(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         config.pluginmanager.register(Worker(), _PLUGIN)
         return
-    results = Results()
+    results = Results(grouped=getattr(config.option, "dist", None) == "loadgroup")
     config.pluginmanager.register(results, "rnncost-results")
     config.pluginmanager.register(Run(Settings.of(config), selection, results), _PLUGIN)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 
 import pytest
 
@@ -230,3 +231,38 @@ def test_a_missed_limit_looks_the_same_in_all_styles(run: Run) -> None:
         result = run("@pytest.mark.limit_macs(419)\ndef test_one(): packed()", f"--tb={style}")
         result.assert_outcomes(failed=1)
         assert not any("meter.py" in line for line in result.outlines)
+
+
+def test_a_test_is_what_its_subtests_make_it(run: Run, pytester: pytest.Pytester) -> None:
+    result = run(
+        """
+import unittest
+
+class Case(unittest.TestCase):
+    def test_skips(self):
+        packed()
+        with self.subTest(n=1):
+            self.skipTest("why")
+
+def test_skips(subtests):
+    packed()
+    with subtests.test("a"):
+        pytest.skip("why")
+
+def test_fails(subtests):
+    packed()
+    with subtests.test("a"):
+        assert 0
+    with subtests.test("b"):
+        pass
+""",
+        "--rnncost-save=main",
+        "--rnncost-json=all.json",
+    )
+    assert result.ret == 1
+    tests = json.loads((pytester.path / "all.json").read_text())["tests"]
+    assert {name: test["outcome"] for name, test in tests.items()} == {
+        "test_it.py::Case::test_skips": "passed",
+        "test_it.py::test_fails": "failed",
+        "test_it.py::test_skips": "passed",
+    }

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rnncost.plugin.results import Results
 from tests.pytest_plugin.conftest import Run
 
 TESTS = "shared = Tagger()\n" + "".join(
@@ -82,3 +83,44 @@ def test_a_random_order_changes_nothing(pytester: pytest.Pytester, run: Run, sav
         assert saved.read_text() == before
         orders.add(tuple(line.split()[0] for line in result.outlines if " PASSED" in line))
     assert len(orders) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "bare"),
+    [
+        ("test_it.py::test_a@group", "test_it.py::test_a"),
+        ("test_it.py::test_a[x@y]@group", "test_it.py::test_a[x@y]"),
+        ("test_it.py::test_a[x@y]", "test_it.py::test_a[x@y]"),
+        ("a@b/test_it.py::test_a", "a@b/test_it.py::test_a"),
+        ("test_it.py::test_a", "test_it.py::test_a"),
+    ],
+)
+def test_the_group_of_a_test_is_no_part_of_its_name(name: str, bare: str) -> None:
+    # Where pytest keeps node ids as text, --dist loadgroup adds the group; later ones ignore what it does.
+    results = Results(grouped=True)
+    results.pytest_runtest_logreport(pytest.TestReport(name, ("", None, ""), {}, "passed", None, "call"))
+    assert results.outcomes == {bare: "passed"}
+
+
+def test_groups_change_no_name(run: Run, saved: Path) -> None:
+    grouped = "@pytest.mark.xdist_group('g')\n@pytest.mark.parametrize('x', ['a@b'])\ndef test_g(x): packed()\n"
+    written = []
+    for options in ([], ["-n2", "--dist=loadgroup"]):
+        saved.unlink(missing_ok=True)
+        run(grouped, "--rnncost-save=main", *options)
+        written.append(saved.read_bytes())
+    assert written[0] == written[1]
+
+
+def test_a_failure_of_one_worker_is_kept_where_each_runs_all(run: Run, saved: Path) -> None:
+    run("def test_a(): packed([5, 2])", "--rnncost-save=main")
+    before = saved.read_text()
+    result = run(
+        "import os, time\n\ndef test_a():\n    packed([9, 9])\n    first = os.environ['PYTEST_XDIST_WORKER'] == 'gw0'\n"
+        "    time.sleep(0 if first else 1)\n    assert not first\n",
+        "--rnncost-save=main",
+        "-n2",
+        "--dist=each",
+    )
+    result.assert_outcomes(passed=1, failed=1)
+    assert saved.read_text() == before
