@@ -13,10 +13,13 @@ _FINAL = ("passed", "failed", "skipped", "xfailed", "xpassed")
 
 
 class Results:
-    """Gathers outcomes and work from the reports of tests, of this process or of pytest-xdist's workers."""
+    """Gathers outcomes and work from the reports of tests, of this process or of pytest-xdist's workers.
+
+    Args:
+        grouped: whether pytest-xdist may add a test's group to its name, as ``--dist loadgroup`` does.
+    """
 
     def __init__(self, *, grouped: bool = False) -> None:
-        """Args: grouped says whether pytest-xdist adds a test's group to its name, as ``--dist loadgroup`` does."""
         self._grouped = grouped
         self.outcomes: dict[str, str] = {}
         self._works: dict[str, str] = {}

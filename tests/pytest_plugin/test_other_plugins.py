@@ -116,8 +116,9 @@ def test_a_failure_of_one_worker_is_kept_where_each_runs_all(run: Run, saved: Pa
     run("def test_a(): packed([5, 2])", "--rnncost-save=main")
     before = saved.read_text()
     result = run(
-        "import os, time\n\ndef test_a():\n    packed([9, 9])\n    first = os.environ['PYTEST_XDIST_WORKER'] == 'gw0'\n"
-        "    time.sleep(0 if first else 1)\n    assert not first\n",
+        "import os, time\nfirst = os.environ['PYTEST_XDIST_WORKER'] == 'gw0'\n"
+        "@pytest.fixture\ndef later():\n    time.sleep(0 if first else 2)\n"
+        "def test_a(later):\n    packed([9, 9])\n    assert not first\n",
         "--rnncost-save=main",
         "-n2",
         "--dist=each",
