@@ -97,7 +97,12 @@ def pytest_make_collect_report(
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     # All that a test costs that has no marker, in a run without options.
     if not _is_marked(item) and not item.config.pluginmanager.has_plugin("rnncost-run"):
-        return (yield)
+        result = yield
+        if _is_marked(item):
+            from rnncost.plugin.meter import fail_uncounted
+
+            fail_uncounted()
+        return result
     from rnncost.plugin.meter import measure
 
     return (yield from measure(item))

@@ -20,6 +20,8 @@ def format_count(count: int) -> str:
     size = abs(count)
     if size < 10_000:
         return f"{count:,}"
+    if size >= 10**22:  # beyond every prefix, and perhaps beyond what a float holds
+        return f"{Decimal(count):.2e}"
     for prefix, scale in list(_PREFIXES.items())[1:]:
         digits = 2 if size < 10 * scale else 1 if size < 100 * scale else 0
         # 999.6 k rounds to 1,000 k: the next prefix shows it as 1.00 M.

@@ -130,12 +130,21 @@ def _first(marks: Iterable[pytest.Mark | pytest.MarkDecorator], name: str) -> py
 def _limit(mark: pytest.Mark) -> Limit:
     from rnncost.errors import UnitError
 
-    arguments = [*map(repr, mark.args), *(f"{name}={value!r}" for name, value in mark.kwargs.items())]
-    written = f"{mark.name}({', '.join(arguments)})"
     try:
         return FUNCTIONS[mark.name](*mark.args, **mark.kwargs)
     except (UnitError, TypeError) as error:  # a TypeError is that of the call: too many arguments, or none
-        raise UnitError(f"{written}: {error}") from None
+        reason = str(error)
+    except Exception as error:  # an argument may be anything, and refuse to be compared or written
+        reason = f"{type(error).__name__}: {error}"
+    arguments = [*map(_written, mark.args), *(f"{name}={_written(value)}" for name, value in mark.kwargs.items())]
+    raise UnitError(f"{mark.name}({', '.join(arguments)}): {reason}")
+
+
+def _written(value: object) -> str:
+    try:
+        return repr(value)
+    except Exception as error:
+        return f"<{type(value).__name__} whose repr raises {type(error).__name__}>"
 
 
 def _flag(value: Any) -> bool:

@@ -183,6 +183,47 @@ def test_markers_added_after_the_collection_count_too(run: Run, pytester: pytest
     assert "rnncost: limit_macs('x'): 'x' is not a count; write one like 1200000 or 1.2M" in result.outlines
 
 
+def test_markers_that_the_test_itself_adds_hold_or_are_refused(run: Run) -> None:
+    add = "    packed()\n    request.applymarker(pytest.mark.limit_macs({}))\n"
+    result = run(
+        "def test_a(request):\n" + add.format(420) + "@pytest.mark.limit_macs(420)\n"
+        "def test_b(request):\n" + add.format("'x'") + "@pytest.mark.max_wasted('0%')\n"
+        "def test_c(request):\n" + add.format(419) + "@pytest.mark.max_wasted('0%')\n"
+        "def test_d(request):\n" + add.format(420)
+    )
+    result.assert_outcomes(passed=2, failed=2)
+    for line in (
+        "rnncost: a limit was added by the test itself, too late to count; add it in a fixture",
+        "rnncost: 420 MACs executed, limit 419 (419)",
+    ):
+        assert line in result.outlines
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("Refusing()", "limit_macs(<Refusing whose repr raises ValueError>): ValueError: no"),
+        ("1, partial=Refusing()", "limit_macs(1, partial=<Refusing whose repr raises ValueError>): ValueError: no"),
+        ("-(10**5000)", "limit_macs(<int whose repr raises ValueError>): ValueError: Exceeds the limit (4300 digits)*"),
+    ],
+)
+def test_arguments_that_cannot_be_written_are_an_error_too(run: Run, argument: str, message: str) -> None:
+    result = run(
+        "class Refusing:\n    def __repr__(self): raise ValueError('no')\n\n"
+        f"@pytest.mark.limit_macs({argument})\ndef test_bad(): pass\n"
+    )
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([f"test_it.py::test_bad: {message}"])
+
+
+@pytest.mark.parametrize("limit", ["10**400", "10**5000"])
+def test_a_limit_beyond_all_numbers_is_one(run: Run, limit: str) -> None:
+    marker = f"@pytest.mark.limit_macs({limit})\n"
+    result = run(f"{marker}def test_a(): packed()\n\n{marker}def test_b(): pass\n")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["rnncost: no recurrent layer ran, so there is nothing to hold to the limit 1.00e+*"])
+
+
 def test_markers_are_registered_with_their_help(run: Run) -> None:
     lines = run("", "--markers").outlines
     for line in (
