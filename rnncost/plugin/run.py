@@ -17,6 +17,7 @@ from rnncost.plugin.settings import Settings
 from rnncost.plugin.summary import RED, YELLOW, Line, comparison_lines, missing_line, saved_lines, summary_lines
 
 _PLUGIN = "rnncost-run"
+_COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 
 
 def register(config: pytest.Config) -> None:
@@ -52,7 +53,8 @@ class Run:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if session.config.option.collectonly:
             return
-        complete = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+        # -x sets shouldfail; the controller of pytest-xdist and --sw interrupt the session for the same.
+        complete = session.exitstatus in _COMPLETE and not session.shouldfail
         kept = self._write_json()
         kept = self._compare() and kept
         kept = self._save(complete=complete) and kept
@@ -95,7 +97,10 @@ class Run:
             thresholds=settings.thresholds,
         )
         self._lines += comparison_lines(
-            comparison, path=self._shown(settings.compare), limits=limits_as_text(settings.thresholds)
+            comparison,
+            name=settings.compare.stem,
+            path=self._shown(settings.compare),
+            limits=limits_as_text(settings.thresholds),
         )
         return not comparison.regressions
 
@@ -107,28 +112,34 @@ class Run:
         if not complete:
             self._lines.append((f"WARNING: the run broke off, so {self._shown(path)} was left as it was.", YELLOW))
             return True
-        old = self._old(path)
+        old: Baseline = {}
+        try:
+            old = load_baseline(path)
+        except FileNotFoundError:
+            pass
+        except ReportFormatError as error:
+            self._lines.append((f"WARNING: replaced by the tests of this run alone: {error}", YELLOW))
+        except OSError as error:
+            return self._failed(path, error)
         gone = self._selection.vanished(old)
         tests = {name: work for name, work in old.items() if name not in gone} | self._results.passed
         tests = {name: work for name, work in tests.items() if work}
-        self._lines += saved_lines(old, tests, self._results, path=self._shown(path))
-        return not tests or self._written(path, functools.partial(save_baseline, path, tests))
-
-    def _old(self, path: Path) -> Baseline:
-        try:
-            return load_baseline(path) if path.exists() else {}
-        except ReportFormatError as error:
-            self._lines.append((f"WARNING: replaced by the tests of this run alone: {error}", YELLOW))
-            return {}
+        written = not tests or self._written(path, functools.partial(save_baseline, path, tests))
+        if written:
+            self._lines += saved_lines(old, tests, self._results, path=self._shown(path))
+        return written
 
     def _written(self, path: Path, write: Callable[[], None]) -> bool:
         try:
             write()
         except OSError as error:
-            self._lines.append((f"ERROR: {self._shown(path)} was not written: {error}", RED))
-            return False
+            return self._failed(path, error)
         return True
 
+    def _failed(self, path: Path, error: OSError) -> bool:
+        self._lines.append((f"ERROR: {self._shown(path)} was not written: {error}", RED))
+        return False
+
     def _shown(self, path: Path) -> str:
-        root = self._settings.root
-        return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
+        here = self._settings.here
+        return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

@@ -22,7 +22,7 @@ class Settings:
     """The options of one run.
 
     Attributes:
-        root: where the ini file is, and ``.rnncost`` belongs.
+        here: where pytest was called.
         summary: whether the tests with the most work are shown.
         top: how many of them; 0 for all.
         json: file to write the work of each test to.
@@ -32,7 +32,7 @@ class Settings:
         thresholds: growth that the comparison allows.
     """
 
-    root: Path
+    here: Path
     summary: bool
     top: int
     json: Path | None
@@ -53,7 +53,7 @@ class Settings:
         compare = _baseline_path(config, "rnncost_compare")
         thresholds = _thresholds(_text(config, "rnncost_compare_fail"))
         return cls(
-            root=config.rootpath,
+            here=config.invocation_params.dir,
             summary=bool(config.getoption("rnncost") or config.getini("rnncost") or config.getoption("rnncost_top")),
             top=_top(_text(config, "rnncost_top")),
             json=_json_path(config),

@@ -18,6 +18,7 @@ RED = {"red": True}
 _PLAIN: dict[str, bool] = {}
 _GREEN = {"green": True}
 _SHOWN = 10
+_SHOWN_WITH_LAYERS = 3
 _NARROWEST_NAME = 20
 
 
@@ -52,13 +53,16 @@ def missing_line(name: str, path: str) -> Line:
     )
 
 
-def comparison_lines(comparison: RunComparison, *, path: str, limits: str) -> Iterator[Line]:
+def comparison_lines(comparison: RunComparison, *, name: str, path: str, limits: str) -> Iterator[Line]:
     """The regressions in full, then what was new, has vanished, or was not compared."""
     regressions = comparison.regressions
     counted = f"{_tests(len(comparison.compared))} compared with {path}, limit {limits}"
-    yield f"{counted}: {_verdict(comparison)}", RED if regressions else _GREEN
-    for line in _some([_regression(printable(name), each) for name, each in regressions.items()]):
+    style = RED if regressions else _GREEN if comparison.compared else YELLOW
+    yield f"{counted}: {_verdict(comparison)}", style
+    for line in _some(_regressions(regressions)):
         yield line, RED
+    if regressions:
+        yield f"Growth that is meant is accepted by `pytest --rnncost-save {name}`, and committing {path}.", YELLOW
     new = [f"  {printable(name)}: {exact(work.total.mults)} mults" for name, work in comparison.new.items()]
     for title, lines in (
         ("New, and held to nothing until they are saved", new),
@@ -79,11 +83,11 @@ def saved_lines(old: Baseline, new: Baseline, results: Results, *, path: str) ->
         return
     ran = [name for name in new if name in results.passed]
     changed = sum(name in old and old[name].total != new[name].total for name in ran)
-    parts = [f"{len(ran)} of this run ({sum(name not in old for name in ran)} new, {changed} changed)"]
+    parts = [f"{len(ran):,} of this run ({sum(name not in old for name in ran):,} new, {changed:,} changed)"]
     if len(new) > len(ran):
-        parts.append(f"{len(new) - len(ran)} as they were")
+        parts.append(f"{len(new) - len(ran):,} as they were")
     if set(old) - set(new):
-        parts.append(f"{len(set(old) - set(new))} removed")
+        parts.append(f"{len(set(old) - set(new)):,} removed")
     yield f"Saved {path}: {_tests(len(new))}, {', '.join(parts)}.", _PLAIN
     unsaved = sorted(name for name, work in results.works.items() if work and name in results.not_passed)
     if unsaved:
@@ -99,14 +103,20 @@ def shorten(name: str, width: int) -> str:
     return f"{name[:head]}...{name[len(name) - (width - 3 - head) :]}"
 
 
-def _regression(name: str, comparison: Comparison) -> str:
-    return f"REGRESSION {name}\n  {comparison.message.removeprefix(f'{comparison.verdict}: ')}"
+def _regressions(comparisons: dict[str, Comparison]) -> list[str]:
+    """The first ones in full, so that the layer is named; then a line each, so that all fit on a screen."""
+    lines = []
+    for number, (name, each) in enumerate(comparisons.items()):
+        full = each.message.removeprefix(f"{each.verdict}: ")
+        shown = f"\n  {full}" if number < _SHOWN_WITH_LAYERS else f": {each.summary}"
+        lines.append(f"REGRESSION {printable(name)}{shown}")
+    return lines
 
 
 def _verdict(comparison: RunComparison) -> str:
     grown, cheaper = len(comparison.regressions), comparison.cheaper
-    parts = [f"{grown} grew beyond the limit"] if grown else ["none grew beyond the limit"]
-    return ", ".join([*parts, *([f"{cheaper} cheaper (save to keep it so)"] if cheaper else [])])
+    parts = [f"{grown:,} grew beyond the limit"] if grown else ["none grew beyond the limit"]
+    return ", ".join([*parts, *([f"{cheaper:,} cheaper (save to keep it so)"] if cheaper else [])])
 
 
 def _row(macs: str, saved: str, wasted: str, test: str) -> str:
@@ -127,7 +137,7 @@ def _sum(items: list[tuple[str, Work]]) -> Work:
 
 
 def _some(lines: list[str]) -> list[str]:
-    return lines if len(lines) <= _SHOWN else [*lines[:_SHOWN], f"  and {len(lines) - _SHOWN} more"]
+    return lines if len(lines) <= _SHOWN else [*lines[:_SHOWN], f"  and {len(lines) - _SHOWN:,} more"]
 
 
 def _tests(number: int) -> str:

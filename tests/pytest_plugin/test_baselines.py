@@ -9,6 +9,7 @@ import pytest
 
 from tests.pytest_plugin.conftest import Run
 
+ACCEPTED = "Growth that is meant is accepted by `pytest --rnncost-save main`, and committing .rnncost/main.json."
 TWO = "def test_b(): packed([5, 2])\n\ndef test_a(): padded()\n"
 SAVED = """\
 {
@@ -79,6 +80,7 @@ def test_a_regression_fails_the_run_and_names_test_layer_and_figures(run: Run, s
         "  483 -> 552 mults (+14.3 %); layers: 1 changed.",
         "  in total: 483 -> 552 mults (+14.3 %), limit 0%",
         "  rnn (LSTM 2x3): 483 -> 552 mults (+14.3 %), limit 0%",
+        ACCEPTED,
     ]
     assert saved.read_text() == SAVED
 
@@ -111,6 +113,7 @@ def test_cheaper_new_vanished_failed_and_skipped_tests(run: Run) -> None:
         "REGRESSION test_it.py::test_f",
         "  483 -> 0 mults (-100.0 %); layers: 1 removed.",
         "  no recurrent layer ran in the current report, so there is nothing to hold to a limit",
+        ACCEPTED,
         "New, and held to nothing until they are saved: 1 test",
         "  test_it.py::test_new: 483 mults",
         "Vanished, in the baseline only: 1 test",
@@ -124,7 +127,16 @@ def test_cheaper_new_vanished_failed_and_skipped_tests(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "selection", [["-k", "test_a"], ["test_it.py::test_a"], ["--deselect=test_it.py::test_b"], ["-x"], ["--lf"], []]
+    "selection",
+    [
+        ["-k", "test_a"],
+        ["test_it.py::test_a"],
+        ["--deselect=test_it.py::test_b"],
+        ["-x"],
+        ["--lf"],
+        ["-k", "nothing"],
+        [],
+    ],
 )
 def test_a_selection_disturbs_neither_comparison_nor_baseline(
     run: Run, pytester: pytest.Pytester, saved: Path, selection: list[str]
@@ -134,8 +146,8 @@ def test_a_selection_disturbs_neither_comparison_nor_baseline(
     before = saved.read_text()
     for option in ("--rnncost-compare=main", "--rnncost-save=main"):
         result = run(TWO, option, "-p", "cacheprovider", *selection)
-        assert result.ret == 0
-        assert not any("Vanished" in line or "New" in line for line in result.outlines)
+        assert result.ret == (pytest.ExitCode.NO_TESTS_COLLECTED if "nothing" in selection else pytest.ExitCode.OK)
+        assert not any("Vanished" in line or "New" in line or "broke off" in line for line in result.outlines)
     assert saved.read_text() == before
 
 
@@ -188,6 +200,15 @@ def test_a_flaky_test_is_saved_as_it_passed(run: Run, saved: Path) -> None:
     assert saved.read_text() == before
 
 
+@pytest.mark.parametrize("options", [["-x"], ["--maxfail=1"], ["-x", "-n1"]])
+def test_a_run_that_stops_at_a_failure_breaks_off(run: Run, saved: Path, options: list[str]) -> None:
+    result = run(
+        "def test_a(): packed()\ndef test_b(): assert 0\ndef test_c(): packed()\n", "--rnncost-save=main", *options
+    )
+    assert "WARNING: the run broke off, so .rnncost/main.json was left as it was." in result.outlines
+    assert not saved.exists()
+
+
 @pytest.mark.parametrize("end", ["pytest.exit('enough')", "raise KeyboardInterrupt"])
 def test_a_run_that_breaks_off_saves_nothing(run: Run, saved: Path, pytester: pytest.Pytester, end: str) -> None:
     source = f"def test_a(): packed()\ndef test_end(): {end}\n"
@@ -226,11 +247,43 @@ def test_a_file_that_is_no_baseline(run: Run, saved: Path, content: str, message
     assert saved.read_text() == SAVED
 
 
-def test_a_file_that_cannot_be_written_fails_the_run(run: Run, pytester: pytest.Pytester) -> None:
-    (pytester.path / ".rnncost").write_text("a file where the folder belongs")
-    result = run(TWO, "--rnncost-save=main")
+@pytest.mark.parametrize("way", ["folder", "file", "name"])
+def test_a_file_that_cannot_be_written_fails_the_run(run: Run, saved: Path, way: str) -> None:
+    if way == "folder":
+        saved.parent.write_text("a file where the folder belongs")
+    elif way == "file":
+        saved.mkdir(parents=True)
+    name = "x" * 300 if way == "name" else "main"
+    result = run(TWO, f"--rnncost-save={name}")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["ERROR: .rnncost/main.json was not written: *"])
+    result.stdout.fnmatch_lines([f"ERROR: .rnncost/{name}.json was not written: *"])
+    assert not any(line.startswith("Saved") for line in result.outlines)
+
+
+def test_many_regressions_fit_on_a_screen_and_all_the_first_are_named(run: Run) -> None:
+    many = "@pytest.mark.parametrize('n', range(12))\ndef test_n(n): packed({})\n"
+    run(many.format("[5, 2]"), "--rnncost-save=main")
+    result = run(many.format("[5, 3]"), "--rnncost-compare=main", "-q")
+    start = next(number for number, line in enumerate(result.outlines) if "rnncost: baseline" in line)
+    own = result.outlines[start + 1 : -1]
+    assert own[0] == "12 tests compared with .rnncost/main.json, limit mults:0%: 12 grew beyond the limit"
+    assert own[-4:] == [
+        "REGRESSION test_it.py::test_n[6]: 483 -> 552 mults (+14.3 %); layers: 1 changed.",
+        "REGRESSION test_it.py::test_n[7]: 483 -> 552 mults (+14.3 %); layers: 1 changed.",
+        "  and 2 more",
+        ACCEPTED,
+    ]
+    assert len(own) == 1 + 3 * 4 + 7 + 2
+
+
+def test_a_path_is_said_as_seen_from_where_pytest_was_called(
+    run: Run, pytester: pytest.Pytester, saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytester.makeini("[pytest]")
+    below = pytester.mkdir("below")
+    monkeypatch.chdir(below)
+    result = run(None, "--rnncost-compare=main")
+    result.stdout.fnmatch_lines([f"WARNING: nothing was compared, since there is no {saved}; *"])
 
 
 def test_work_that_is_newly_uncounted_is_a_regression(run: Run) -> None:
