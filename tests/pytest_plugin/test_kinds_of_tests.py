@@ -266,3 +266,20 @@ def test_fails(subtests):
         "test_it.py::test_fails": "failed",
         "test_it.py::test_skips": "passed",
     }
+
+
+@pytest.mark.parametrize(
+    "take", ["hooks.clear()", "monkeypatch.setattr(module, '_global_forward_hooks', type(hooks)())"]
+)
+def test_a_test_that_takes_torchs_global_hooks_away_fails_its_limit(run: Run, take: str) -> None:
+    result = run(
+        "from torch.nn.modules import module\n@pytest.mark.limit_macs(420)\ndef test_one(monkeypatch):\n"
+        f"    packed()\n    hooks = module._global_forward_hooks\n    {take}\n    packed()\n"
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "rnncost: cannot be guaranteed, since recurrent work is uncounted",
+            "  any (Module) is not counted: torch's global hooks were taken away, and what ran after that went unseen",
+        ]
+    )
