@@ -14,7 +14,7 @@ from rnncost.reporting import limits
 from rnncost.reporting.compare import compare
 from rnncost.reporting.report import CostReport
 from rnncost.reporting.thresholds import parse_thresholds
-from rnncost.units import parse_count, parse_fraction
+from rnncost.units import read_count, read_fraction
 
 
 def assert_max_macs(report: CostReport, limit: int | str) -> None:
@@ -24,7 +24,7 @@ def assert_max_macs(report: CostReport, limit: int | str) -> None:
         RegressionError: an ``AssertionError`` with the figure, the limit and the layers.
         UnitError: if ``limit`` cannot be read.
     """
-    _fail_if(limits.max_macs_missed(report, _count(limit)))
+    _fail_if(limits.max_macs_missed(report, read_count(limit)))
 
 
 def assert_max_wasted(report: CostReport, limit: Fraction | float | str) -> None:
@@ -34,7 +34,7 @@ def assert_max_wasted(report: CostReport, limit: Fraction | float | str) -> None
         RegressionError: also where the true lengths of padded calls are unknown.
         UnitError: if ``limit`` cannot be read.
     """
-    _fail_if(limits.max_wasted_missed(report, _fraction(limit)))
+    _fail_if(limits.max_wasted_missed(report, read_fraction(limit)))
 
 
 def assert_min_saved(report: CostReport, limit: Fraction | float | str) -> None:
@@ -44,7 +44,7 @@ def assert_min_saved(report: CostReport, limit: Fraction | float | str) -> None:
         RegressionError: an ``AssertionError`` with the figure, the limit and the layers.
         UnitError: if ``limit`` cannot be read.
     """
-    _fail_if(limits.min_saved_missed(report, _fraction(limit)))
+    _fail_if(limits.min_saved_missed(report, read_fraction(limit)))
 
 
 def assert_no_regression(current: CostReport, baseline: CostReport | str | Path, fail_on: str = "mults:0%") -> None:
@@ -64,23 +64,6 @@ def assert_no_regression(current: CostReport, baseline: CostReport | str | Path,
         raise UnitError(f"{fail_on!r} would assert nothing; give a limit such as 'mults:0%'")
     report = baseline if isinstance(baseline, CostReport) else CostReport.load(baseline)
     _fail_if(compare(report, current, fail_on=fail_on).message or None)
-
-
-def _count(limit: int | str) -> int:
-    if isinstance(limit, str):
-        return parse_count(limit)
-    if type(limit) is not int or limit < 0:
-        raise UnitError(f"{limit!r} is not a count; give an integer of at least 0, or text such as '1.2M'")
-    return limit
-
-
-def _fraction(limit: Fraction | float | str) -> Fraction:
-    if isinstance(limit, str):
-        return parse_fraction(limit)
-    if isinstance(limit, bool) or not isinstance(limit, (int, float, Fraction)) or not 0 <= limit <= 1:
-        raise UnitError(f"{limit!r} is not a share from 0 to 1; give one such as 0.3, or text such as '30%'")
-    # str() of a float is what the user wrote: 0.3 means three tenths, not its binary neighbour.
-    return Fraction(str(limit))
 
 
 def _fail_if(missed: str | None) -> None:

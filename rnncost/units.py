@@ -20,6 +20,8 @@ def format_count(count: int) -> str:
     size = abs(count)
     if size < 10_000:
         return f"{count:,}"
+    if size >= 10**22:  # beyond every prefix, and perhaps beyond what a float holds
+        return f"{Decimal(count):.2e}"
     for prefix, scale in list(_PREFIXES.items())[1:]:
         digits = 2 if size < 10 * scale else 1 if size < 100 * scale else 0
         # 999.6 k rounds to 1,000 k: the next prefix shows it as 1.00 M.
@@ -99,6 +101,33 @@ def parse_growth(text: str) -> Fraction:
     if value is None:
         raise UnitError(f"{text!r} is not a percentage of at least 0%; write one like 5% or 150%")
     return value
+
+
+def read_count(count: int | str) -> int:
+    """A count that may be written as text.
+
+    Raises:
+        UnitError: if it is no whole number of at least 0.
+    """
+    if isinstance(count, str):
+        return parse_count(count)
+    if type(count) is not int or count < 0:
+        raise UnitError(f"{count!r} is not a count; give an integer of at least 0, or text such as '1.2M'")
+    return count
+
+
+def read_fraction(share: Fraction | float | str) -> Fraction:
+    """A share that may be written as a percentage.
+
+    Raises:
+        UnitError: if it does not lie from 0 to 1.
+    """
+    if isinstance(share, str):
+        return parse_fraction(share)
+    if isinstance(share, bool) or not isinstance(share, (int, float, Fraction)) or not 0 <= share <= 1:
+        raise UnitError(f"{share!r} is not a share from 0 to 1; give one such as 0.3, or text such as '30%'")
+    # str() of a float is what the user wrote: 0.3 means three tenths, not its binary neighbour.
+    return Fraction(str(share))
 
 
 def printable(name: str) -> str:

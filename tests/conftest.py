@@ -10,6 +10,8 @@ from torch.nn.modules import module as torch_module
 import tests.tracked_modules as tracked_modules
 from rnncost.tracking.hooks import Hook
 
+pytest_plugins = ["pytester"]
+
 # Shared machines: how long an example takes says nothing about the code.
 settings.register_profile("rnncost", deadline=None, print_blob=True)
 settings.load_profile("rnncost")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
 import msgspec
 
-from rnncost.reporting.comparison import Comparison, Figures, LayerChange, Regression
-from rnncost.reporting.layer import LayerCost
+from rnncost.reporting.comparison import Comparison, Figures, LayerChange, LayerFigures, Regression
+from rnncost.reporting.layer import Uncounted
 from rnncost.reporting.matching import match_layers
 from rnncost.reporting.report import CostReport, merge
 from rnncost.reporting.thresholds import NO_LIMIT, Threshold, parse_thresholds
@@ -45,9 +45,12 @@ def compare(baseline: CostReport, current: CostReport, *, fail_on: str = "mults:
     baseline, current = merge(baseline), merge(current)
     forward_only = _has_backward(baseline) and not _has_backward(current)
     before = _without_backward(baseline) if forward_only else baseline
-    layers = tuple(_change(*pair) for pair in match_layers(before.layers, current.layers))
+    pairs = match_layers(*([LayerFigures.of(layer) for layer in each.layers] for each in (before, current)))
+    layers = tuple(LayerChange.between(*pair) for pair in pairs)
     totals = (Figures.of(before, before.layers), Figures.of(current, current.layers))
-    regressions = (*_unfit(baseline, current), *_grown(thresholds, layers, *totals)) if thresholds else ()
+    ran = any(layer.calls for layer in current.layers)
+    unfit = find_unfit(ran=ran, baseline=baseline.uncounted, current=current.uncounted)
+    regressions = (*unfit, *find_growth(thresholds, layers, *totals)) if thresholds else ()
     return Comparison(
         layers=layers,
         baseline=totals[0],
@@ -75,41 +78,19 @@ def _without_backward(report: CostReport) -> CostReport:
     return msgspec.structs.replace(report, layers=layers)
 
 
-def _change(before: LayerCost | None, after: LayerCost | None) -> LayerChange:
-    baseline = None if before is None else Figures.of(before, (before,))
-    current = None if after is None else Figures.of(after, (after,))
-    if before is None:
-        assert after is not None
-        return LayerChange(status="added", name=after.name, spec=after.spec, current=current)
-    if after is None:
-        return LayerChange(status="removed", name=before.name, spec=before.spec, baseline=baseline)
-    if before.name != after.name:
-        return LayerChange(
-            status="renamed",
-            name=after.name,
-            spec=after.spec,
-            old_name=before.name,
-            baseline=baseline,
-            current=current,
-        )
-    same = before.spec == after.spec and baseline == current
-    return LayerChange(
-        status="same" if same else "changed",
-        name=after.name,
-        spec=after.spec,
-        old_spec=None if before.spec == after.spec else before.spec,
-        baseline=baseline,
-        current=current,
-    )
+def find_unfit(*, ran: bool, baseline: Iterable[Uncounted], current: Iterable[Uncounted]) -> Iterator[Regression]:
+    """Says why the figures of the current report cannot vouch for it, whatever they are.
 
-
-def _unfit(baseline: CostReport, current: CostReport) -> Iterator[Regression]:
-    """Says why the figures of the current report cannot vouch for it, whatever they are."""
-    if not any(layer.calls for layer in current.layers):
+    Args:
+        ran: whether any recurrent layer ran in it.
+        baseline: what the baseline names as uncounted.
+        current: what it names as uncounted itself.
+    """
+    if not ran:
         yield Regression(reason="no recurrent layer ran in the current report, so there is nothing to hold to a limit")
     # A reason may be worded anew by another release; one entry more of the same module is other work.
-    known = Counter((each.name, each.type_name) for each in baseline.uncounted)
-    for each in current.uncounted:
+    known = Counter((each.name, each.type_name) for each in baseline)
+    for each in current:
         key = (each.name, each.type_name)
         if known[key]:
             known[key] -= 1
@@ -117,7 +98,7 @@ def _unfit(baseline: CostReport, current: CostReport) -> Iterator[Regression]:
             yield Regression(reason=f"cannot be guaranteed, since work is newly uncounted: {printable(str(each))}")
 
 
-def _grown(
+def find_growth(
     thresholds: tuple[Threshold, ...], layers: tuple[LayerChange, ...], baseline: Figures, current: Figures
 ) -> Iterator[Regression]:
     """The totals beyond a limit first, then the layers."""

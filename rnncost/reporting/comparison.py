@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal, TextIO
@@ -71,6 +72,32 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
         return figure
 
 
+class LayerFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """One layer of one report, as far as it is compared.
+
+    Attributes:
+        name: its dotted name.
+        spec: its sizes.
+        figures: what it executed.
+        work: what is equal where two layers did the same on the same batches.
+    """
+
+    name: str
+    spec: Spec
+    figures: Figures
+    work: Hashable
+
+    @classmethod
+    def of(cls, layer: LayerCost) -> LayerFigures:
+        """The figures of a layer of a report."""
+        return cls(
+            name=layer.name,
+            spec=layer.spec,
+            figures=Figures.of(layer, (layer,)),
+            work=(layer.calls, layer.backward_calls),
+        )
+
+
 class LayerChange(msgspec.Struct, frozen=True, kw_only=True):
     """One layer in both reports.
 
@@ -91,6 +118,26 @@ class LayerChange(msgspec.Struct, frozen=True, kw_only=True):
     old_spec: Spec | None = None
     baseline: Figures | None = None
     current: Figures | None = None
+
+    @classmethod
+    def between(cls, before: LayerFigures | None, after: LayerFigures | None) -> LayerChange:
+        """What became of a layer. One of the two may be missing."""
+        if before is None:
+            assert after is not None
+            return cls(status="added", name=after.name, spec=after.spec, current=after.figures)
+        if after is None:
+            return cls(status="removed", name=before.name, spec=before.spec, baseline=before.figures)
+        renamed, respecified = before.name != after.name, before.spec != after.spec
+        same = not respecified and before.figures == after.figures
+        return cls(
+            status="renamed" if renamed else "same" if same else "changed",
+            name=after.name,
+            spec=after.spec,
+            old_name=before.name if renamed else None,
+            old_spec=before.spec if respecified and not renamed else None,
+            baseline=before.figures,
+            current=after.figures,
+        )
 
     @property
     def label(self) -> str:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 
-from rnncost.reporting.layer import LayerCost
+from rnncost.reporting.comparison import LayerFigures
 
-Pair = tuple[LayerCost | None, LayerCost | None]
+Pair = tuple[LayerFigures | None, LayerFigures | None]
 
 
-def match_layers(baseline: Sequence[LayerCost], current: Sequence[LayerCost]) -> tuple[Pair, ...]:
+def match_layers(baseline: Sequence[LayerFigures], current: Sequence[LayerFigures]) -> tuple[Pair, ...]:
     """Pairs each layer with its counterpart, in the order of ``current``; those removed come last.
 
     Equal name and spec go first, then equal names, in order; then, as renamed layers, equal specs
-    with equal sums over their calls, in order; then a spec that one layer of each side is left with.
+    with equal work, in order; then a spec that one layer of each side is left with.
     Within one report no two layers have both name and spec in common, but for an estimate and a run.
     """
     found: dict[int, int] = {}
-    for key in (_name_and_spec, _name, _spec_and_sums):
+    for key in (_name_and_spec, _name, _spec_and_work):
         _pair(baseline, current, key, found)
     _pair(baseline, current, _spec, found, only_single=True)
     taken = set(found.values())
@@ -27,9 +27,9 @@ def match_layers(baseline: Sequence[LayerCost], current: Sequence[LayerCost]) ->
 
 
 def _pair(
-    baseline: Sequence[LayerCost],
-    current: Sequence[LayerCost],
-    key: Callable[[LayerCost], Hashable],
+    baseline: Sequence[LayerFigures],
+    current: Sequence[LayerFigures],
+    key: Callable[[LayerFigures], Hashable],
     found: dict[int, int],
     *,
     only_single: bool = False,
@@ -45,7 +45,7 @@ def _pair(
 
 
 def _places(
-    layers: Sequence[LayerCost], key: Callable[[LayerCost], Hashable], taken: set[int]
+    layers: Sequence[LayerFigures], key: Callable[[LayerFigures], Hashable], taken: set[int]
 ) -> defaultdict[Hashable, list[int]]:
     places: defaultdict[Hashable, list[int]] = defaultdict(list)
     for number, layer in enumerate(layers):
@@ -54,17 +54,17 @@ def _places(
     return places
 
 
-def _name_and_spec(layer: LayerCost) -> Hashable:
+def _name_and_spec(layer: LayerFigures) -> Hashable:
     return layer.name, layer.spec
 
 
-def _name(layer: LayerCost) -> Hashable:
+def _name(layer: LayerFigures) -> Hashable:
     return layer.name
 
 
-def _spec_and_sums(layer: LayerCost) -> Hashable:
-    return layer.spec, layer.calls, layer.backward_calls
+def _spec_and_work(layer: LayerFigures) -> Hashable:
+    return layer.spec, layer.work
 
 
-def _spec(layer: LayerCost) -> Hashable:
+def _spec(layer: LayerFigures) -> Hashable:
     return layer.spec

@@ -38,7 +38,7 @@ def decode_report(data: bytes, *, source: str) -> CostReport:
     Raises:
         ReportFormatError: naming ``source`` and the place, if this is not such a report.
     """
-    document = _parse(data, source)
+    document = parse_json(data, source=source)
     if not isinstance(document, dict) or not isinstance(document.get("schema_version"), int):
         raise ReportFormatError(f"{source}: not an rnncost report: no integer `schema_version` at $")
     version = document["schema_version"]
@@ -96,7 +96,12 @@ def _check_sums(tally: Tally, place: str) -> None:
             raise ReportFormatError(f"{place}: {less} {sums[less]} is more than {more} {sums[more]}")
 
 
-def _parse(data: bytes, source: str) -> Any:
+def parse_json(data: bytes, *, source: str) -> Any:
+    """Reads JSON text of any kind.
+
+    Raises:
+        ReportFormatError: naming ``source`` and the place where it broke.
+    """
     try:
         return json.loads(data.decode("utf-8-sig"))
     except json.JSONDecodeError as error:

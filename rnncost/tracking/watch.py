@@ -24,6 +24,10 @@ from rnncost.tracking.watched import Options, Watched
 
 _ADDED = "it came into the model after the tracker was entered; enter the tracker once the model is complete"
 
+_TAKEN_AWAY = Uncounted(
+    name="any", type_name="Module", reason="torch's global hooks were taken away, and what ran after that went unseen"
+)
+
 
 class Watch(Protocol):
     """Installs hooks, takes them off, and tells what they saw."""
@@ -123,6 +127,9 @@ class ProcessWatch:
         self._handles.append(torch_module.register_module_forward_hook(self._leave, with_kwargs=True, always_call=True))
 
     def remove(self) -> None:
+        installed = {*torch_module._global_forward_pre_hooks, *torch_module._global_forward_hooks}
+        if not {handle.id for handle in self._handles} <= installed:
+            self._uncounted.append(_TAKEN_AWAY)
         while self._handles:
             handle = self._handles.pop()
             handle.remove()

@@ -16,6 +16,8 @@ from tests.reporting.reports import packed_layer, report
     [
         "import rnncost",
         "import rnncost.testing",
+        "import rnncost.pytest_plugin, rnncost.plugin.markers",
+        "import rnncost.plugin.run, rnncost.plugin.meter",
         "import rnncost.counting, rnncost.reporting, rnncost.reporting.renderers.text",
         "import rnncost; rnncost.OpCount, rnncost.CostReport, rnncost.merge, dir(rnncost)",
         "import rnncost; rnncost.compare, rnncost.Comparison",

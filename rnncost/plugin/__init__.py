@@ -1,0 +1,1 @@
+"""What the pytest plugin does once a marker or an option asks for it."""
