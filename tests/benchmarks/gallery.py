@@ -42,6 +42,7 @@ _TABLES = {
     "peers": "What other counters say of the same models, padded and packed.",
     "layouts": "How long padded, packed, bucketed and split layouts take, and whether the advice held up.",
     "same": "How often the clock finds a difference between a layout and itself.",
+    "plugin": "What the pytest plugin adds to a run that does not use it.",
     "hooks": "What counting adds to the time of a forward call.",
     "estimates": "How long an estimate of a data set of 31,102 lengths takes.",
 }
