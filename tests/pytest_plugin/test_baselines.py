@@ -200,6 +200,20 @@ def test_a_flaky_test_is_saved_as_it_passed(run: Run, saved: Path) -> None:
     assert saved.read_text() == before
 
 
+@pytest.mark.parametrize("options", [[], ["-n1"]])
+def test_tests_of_a_class_that_cannot_be_collected_have_not_vanished(run: Run, saved: Path, options: list[str]) -> None:
+    source = "def test_a(): packed()\nclass TestB:\n    {}\n    def test_b(self): packed()\n"
+    run(source.format("pass"), "--rnncost-save=main")
+    before = saved.read_text()
+    result = run(
+        source.format("@pytest.mark.limit_macs('x')"),
+        "--rnncost-save=main", "--rnncost-compare=main", "--continue-on-collection-errors", *options,
+    )  # fmt: skip
+    result.assert_outcomes(passed=1, errors=1)
+    assert "1 test of the baseline did not run." in result.outlines
+    assert saved.read_text() == before
+
+
 @pytest.mark.parametrize("options", [["-x"], ["--maxfail=1"], ["-x", "-n1"]])
 def test_a_run_that_stops_at_a_failure_breaks_off(run: Run, saved: Path, options: list[str]) -> None:
     result = run(
