@@ -48,13 +48,18 @@ class Run:
         self._selection = selection
         self._results = results
         self._lines: list[Line] = []
+        self._interrupted = False
+
+    def pytest_keyboard_interrupt(self) -> None:
+        # Of pytest.exit too, whose returncode may be that of a run that went to its end.
+        self._interrupted = True
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if session.config.option.collectonly:
             return
         # -x sets shouldfail; the controller of pytest-xdist and --sw interrupt the session for the same.
-        complete = session.exitstatus in _COMPLETE and not session.shouldfail
+        complete = session.exitstatus in _COMPLETE and not session.shouldfail and not self._interrupted
         kept = self._write_json()
         kept = self._compare() and kept
         kept = self._save(complete=complete) and kept

@@ -223,12 +223,21 @@ def test_a_run_that_stops_at_a_failure_breaks_off(run: Run, saved: Path, options
     assert not saved.exists()
 
 
-@pytest.mark.parametrize("end", ["pytest.exit('enough')", "raise KeyboardInterrupt"])
-def test_a_run_that_breaks_off_saves_nothing(run: Run, saved: Path, pytester: pytest.Pytester, end: str) -> None:
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [
+        ("pytest.exit('enough')", pytest.ExitCode.INTERRUPTED),
+        ("pytest.exit('enough', returncode=0)", pytest.ExitCode.OK),
+        ("raise KeyboardInterrupt", pytest.ExitCode.INTERRUPTED),
+    ],
+)
+def test_a_run_that_breaks_off_saves_nothing(
+    run: Run, saved: Path, pytester: pytest.Pytester, end: str, status: pytest.ExitCode
+) -> None:
     source = f"def test_a(): packed()\ndef test_end(): {end}\n"
     pytester.makepyfile(test_it=f"from model import *\nimport pytest\n{source}")
     result = pytester.runpytest_subprocess("--rnncost-save=main", "-p", "no:randomly")
-    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert result.ret == status
     assert "WARNING: the run broke off, so .rnncost/main.json was left as it was." in result.outlines
     assert not saved.exists()
 
