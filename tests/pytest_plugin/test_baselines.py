@@ -85,6 +85,18 @@ def test_a_regression_fails_the_run_and_names_test_layer_and_figures(run: Run, s
     assert saved.read_text() == SAVED
 
 
+def test_growth_is_told_though_the_same_run_saves_it(run: Run, saved: Path) -> None:
+    run(TWO, "--rnncost-save=main")
+    result = run(TWO.replace("[5, 2]", "[5, 3]"), "--rnncost-compare=main", "--rnncost-save=main")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert result.outlines[-3:-1] == [
+        "Growth that is meant is accepted by committing .rnncost/main.json, which this run saves.",
+        "Saved .rnncost/main.json: 2 tests, 2 of this run (0 new, 1 changed).",
+    ]
+    other = run(TWO.replace("[5, 2]", "[5, 4]"), "--rnncost-compare=main", "--rnncost-save=other")
+    assert ACCEPTED in other.outlines
+
+
 def test_padding_that_comes_back_is_a_regression_in_waste_too(run: Run) -> None:
     run("def test_one(): packed()", "--rnncost-save=main")
     result = run("def test_one(): padded()", "--rnncost-compare=main", "--rnncost-compare-fail=wasted:0%")
