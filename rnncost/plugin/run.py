@@ -48,15 +48,20 @@ class Run:
         self._selection = selection
         self._results = results
         self._lines: list[Line] = []
+        self._interrupted = False
+
+    def pytest_keyboard_interrupt(self) -> None:
+        # Of pytest.exit too, whose returncode may be that of a run that went to its end.
+        self._interrupted = True
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if session.config.option.collectonly:
             return
         # -x sets shouldfail; the controller of pytest-xdist and --sw interrupt the session for the same.
-        complete = session.exitstatus in _COMPLETE and not session.shouldfail
+        complete = session.exitstatus in _COMPLETE and not session.shouldfail and not self._interrupted
         kept = self._write_json()
-        kept = self._compare() and kept
+        kept = self._compare(saving=complete and self._settings.save == self._settings.compare) and kept
         kept = self._save(complete=complete) and kept
         if not kept and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -81,7 +86,7 @@ class Run:
             path, functools.partial(save_run, path, self._results.works, self._results.outcomes)
         )
 
-    def _compare(self) -> bool:
+    def _compare(self, *, saving: bool) -> bool:
         """Compares with the baseline; whether nothing grew."""
         settings, results = self._settings, self._results
         if settings.compare is None:
@@ -101,6 +106,7 @@ class Run:
             name=settings.compare.stem,
             path=self._shown(settings.compare),
             limits=limits_as_text(settings.thresholds),
+            saving=saving,
         )
         return not comparison.regressions
 

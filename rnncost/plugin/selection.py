@@ -15,11 +15,17 @@ class Selection:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._found: set[str] = set()
+        self._unknown: set[str] = set()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Any:
         self._found.update(item.nodeid for item in items)
         return (yield)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        # Of the workers of pytest-xdist too, which tell their controller of failures alone.
+        if report.failed:
+            self._unknown.add(report.nodeid)
 
     def pytest_sessionfinish(self) -> None:
         output = getattr(self._config, "workeroutput", None)
@@ -37,7 +43,12 @@ class Selection:
             return set()  # it leaves tests out before they are found
         files = {_file(name) for name in self._found}
         whole = [path.resolve() for path in map(self._whole, self._config.args) if path is not None]
-        return {name for name in names if name not in self._found and self._is_gone(_file(name), files, whole)}
+        missing = {name for name in names if name not in self._found and not self._is_unknown(name)}
+        return {name for name in missing if self._is_gone(_file(name), files, whole)}
+
+    def _is_unknown(self, name: str) -> bool:
+        """Whether a test may be one of a class or file whose collection failed."""
+        return any(name.startswith(f"{each}::") for each in self._unknown)
 
     def _is_gone(self, file: str, found: set[str], whole: list[Path]) -> bool:
         path = (self._config.rootpath / file).resolve()

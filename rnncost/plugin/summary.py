@@ -53,8 +53,16 @@ def missing_line(name: str, path: str) -> Line:
     )
 
 
-def comparison_lines(comparison: RunComparison, *, name: str, path: str, limits: str) -> Iterator[Line]:
-    """The regressions in full, then what was new, has vanished, or was not compared."""
+def comparison_lines(comparison: RunComparison, *, name: str, path: str, limits: str, saving: bool) -> Iterator[Line]:
+    """The regressions in full, then what was new, has vanished, or was not compared.
+
+    Args:
+        comparison: the run and the baseline.
+        name: the baseline as an option takes it.
+        path: its file, as it is shown.
+        limits: the growth allowed.
+        saving: whether this run replaces that baseline.
+    """
     regressions = comparison.regressions
     counted = f"{_tests(len(comparison.compared))} compared with {path}, limit {limits}"
     style = RED if regressions else _GREEN if comparison.compared else YELLOW
@@ -62,7 +70,12 @@ def comparison_lines(comparison: RunComparison, *, name: str, path: str, limits:
     for line in _some(_regressions(regressions)):
         yield line, RED
     if regressions:
-        yield f"Growth that is meant is accepted by `pytest --rnncost-save {name}`, and committing {path}.", YELLOW
+        way = (
+            f"committing {path}, which this run saves"
+            if saving
+            else f"`pytest --rnncost-save {name}`, and committing {path}"
+        )
+        yield f"Growth that is meant is accepted by {way}.", YELLOW
     new = [f"  {printable(name)}: {exact(work.total.mults)} mults" for name, work in comparison.new.items()]
     for title, lines in (
         ("New, and held to nothing until they are saved", new),

@@ -85,6 +85,18 @@ def test_a_regression_fails_the_run_and_names_test_layer_and_figures(run: Run, s
     assert saved.read_text() == SAVED
 
 
+def test_growth_is_told_though_the_same_run_saves_it(run: Run, saved: Path) -> None:
+    run(TWO, "--rnncost-save=main")
+    result = run(TWO.replace("[5, 2]", "[5, 3]"), "--rnncost-compare=main", "--rnncost-save=main")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert result.outlines[-3:-1] == [
+        "Growth that is meant is accepted by committing .rnncost/main.json, which this run saves.",
+        "Saved .rnncost/main.json: 2 tests, 2 of this run (0 new, 1 changed).",
+    ]
+    other = run(TWO.replace("[5, 2]", "[5, 4]"), "--rnncost-compare=main", "--rnncost-save=other")
+    assert ACCEPTED in other.outlines
+
+
 def test_padding_that_comes_back_is_a_regression_in_waste_too(run: Run) -> None:
     run("def test_one(): packed()", "--rnncost-save=main")
     result = run("def test_one(): padded()", "--rnncost-compare=main", "--rnncost-compare-fail=wasted:0%")
@@ -200,6 +212,20 @@ def test_a_flaky_test_is_saved_as_it_passed(run: Run, saved: Path) -> None:
     assert saved.read_text() == before
 
 
+@pytest.mark.parametrize("options", [[], ["-n1"]])
+def test_tests_of_a_class_that_cannot_be_collected_have_not_vanished(run: Run, saved: Path, options: list[str]) -> None:
+    source = "def test_a(): packed()\nclass TestB:\n    {}\n    def test_b(self): packed()\n"
+    run(source.format("pass"), "--rnncost-save=main")
+    before = saved.read_text()
+    result = run(
+        source.format("@pytest.mark.limit_macs('x')"),
+        "--rnncost-save=main", "--rnncost-compare=main", "--continue-on-collection-errors", *options,
+    )  # fmt: skip
+    result.assert_outcomes(passed=1, errors=1)
+    assert "1 test of the baseline did not run." in result.outlines
+    assert saved.read_text() == before
+
+
 @pytest.mark.parametrize("options", [["-x"], ["--maxfail=1"], ["-x", "-n1"]])
 def test_a_run_that_stops_at_a_failure_breaks_off(run: Run, saved: Path, options: list[str]) -> None:
     result = run(
@@ -209,12 +235,21 @@ def test_a_run_that_stops_at_a_failure_breaks_off(run: Run, saved: Path, options
     assert not saved.exists()
 
 
-@pytest.mark.parametrize("end", ["pytest.exit('enough')", "raise KeyboardInterrupt"])
-def test_a_run_that_breaks_off_saves_nothing(run: Run, saved: Path, pytester: pytest.Pytester, end: str) -> None:
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [
+        ("pytest.exit('enough')", pytest.ExitCode.INTERRUPTED),
+        ("pytest.exit('enough', returncode=0)", pytest.ExitCode.OK),
+        ("raise KeyboardInterrupt", pytest.ExitCode.INTERRUPTED),
+    ],
+)
+def test_a_run_that_breaks_off_saves_nothing(
+    run: Run, saved: Path, pytester: pytest.Pytester, end: str, status: pytest.ExitCode
+) -> None:
     source = f"def test_a(): packed()\ndef test_end(): {end}\n"
     pytester.makepyfile(test_it=f"from model import *\nimport pytest\n{source}")
     result = pytester.runpytest_subprocess("--rnncost-save=main", "-p", "no:randomly")
-    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert result.ret == status
     assert "WARNING: the run broke off, so .rnncost/main.json was left as it was." in result.outlines
     assert not saved.exists()
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.pytest_plugin.conftest import QUIET, Run
 
+PLUGIN = ("-p", "rnncost.pytest_plugin")
 FOREIGN = ("torch", "numpy", "msgspec", "rich", "click", "altair", "jinja2", "fractions", "decimal", "json")
 LISTING = (
     "import sys\n"
@@ -19,10 +20,10 @@ LISTING = (
 )
 
 
-def loaded(folder: Path, *options: str) -> dict[str, list[str]]:
+def loaded(folder: Path, *options: str, plugin: tuple[str, ...] = PLUGIN) -> dict[str, list[str]]:
     (folder / "conftest.py").write_text(LISTING)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "rnncost.pytest_plugin", "-p", "no:cacheprovider", *options],
+        [sys.executable, "-m", "pytest", *plugin, "-p", "no:cacheprovider", *options],
         cwd=folder,
         # Other plugins import much themselves, so this one is loaded alone.
         env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(Path(__file__).parents[2])},
@@ -37,7 +38,7 @@ def test_a_run_without_markers_and_options_loads_one_small_module(tmp_path: Path
     (tmp_path / "test_it.py").write_text("def test_one(): pass\n")
     found = loaded(tmp_path)
     assert found["LOADED"] == ["rnncost", "rnncost._version", "rnncost.pytest_plugin"]
-    assert set(found["FOREIGN"]) <= set(loaded(tmp_path, "-p", "no:rnncost.pytest_plugin")["FOREIGN"])
+    assert set(found["FOREIGN"]) <= set(loaded(tmp_path, plugin=())["FOREIGN"])
     assert not {"torch", "numpy", "msgspec", "rich", "click"} & set(found["FOREIGN"])
 
 
