@@ -117,9 +117,10 @@ def shorten(name: str, width: int) -> str:
 
 
 def _regressions(comparisons: dict[str, Comparison]) -> list[str]:
-    """The first ones in full, so that the layer is named; then a line each, so that all fit on a screen."""
+    """Those that grew most in full, so that the layer is named; then a line each, so that all fit on a screen."""
     lines = []
-    for number, (name, each) in enumerate(comparisons.items()):
+    ranked = sorted(comparisons.items(), key=lambda item: (item[1].baseline.mults - item[1].current.mults, item[0]))
+    for number, (name, each) in enumerate(ranked):
         full = each.message.removeprefix(f"{each.verdict}: ")
         shown = f"\n  {full}" if number < _SHOWN_WITH_LAYERS else f": {each.summary}"
         lines.append(f"REGRESSION {printable(name)}{shown}")

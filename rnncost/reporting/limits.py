@@ -21,7 +21,7 @@ def max_macs_missed(report: CostReport, limit: int) -> str | None:
     if macs > limit:
         ranked = sorted(report.layers, key=lambda layer: -layer.costs.executed.macs)
         lines = [f"{_label(layer)}: {layer.costs.executed.macs:,} MACs" for layer in ranked]
-        return _message(f"{macs:,} MACs executed, limit {limit:,} ({format_count(limit)})", lines)
+        return _message(f"{macs:,} MACs executed, limit {_written(limit)}", lines)
     return _unfit(report, format_count(limit))
 
 
@@ -77,6 +77,11 @@ def _label(layer: LayerCost) -> str:
     return f"{printable(layer.name)} ({printable(str(layer.spec))})"
 
 
+def _written(limit: int) -> str:
+    exact, short = f"{limit:,}", format_count(limit)
+    return exact if short == exact else f"{exact} ({short})"
+
+
 def _message(reason: str, lines: list[str]) -> str:
-    more = [f"and {len(lines) - _SHOWN_LAYERS} more"] if len(lines) > _SHOWN_LAYERS else []
+    more = [f"and {len(lines) - _SHOWN_LAYERS:,} more"] if len(lines) > _SHOWN_LAYERS else []
     return "\n  ".join([reason, *lines[:_SHOWN_LAYERS], *more])

@@ -311,6 +311,14 @@ def test_many_regressions_fit_on_a_screen_and_all_the_first_are_named(run: Run) 
     assert len(own) == 1 + 3 * 4 + 7 + 2
 
 
+def test_what_grew_most_comes_first(run: Run) -> None:
+    some = "@pytest.mark.parametrize('n', range(5))\ndef test_n(n): packed([{}, 2])\n"
+    run(some.format("5"), "--rnncost-save=main")
+    result = run(some.format("5 + n"), "--rnncost-compare=main")
+    grown = [line.split("[")[1][0] for line in result.outlines if line.startswith("REGRESSION")]
+    assert grown == ["4", "3", "2", "1"]
+
+
 def test_a_path_is_said_as_seen_from_where_pytest_was_called(
     run: Run, pytester: pytest.Pytester, saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
