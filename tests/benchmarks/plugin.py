@@ -128,7 +128,8 @@ Of one start of pytest the plugin's own code (its import, registration, options,
 **{median:.2f} ms**: the median of {rounds} processes, of which nine in ten took {low:.2f} to {high:.2f} ms.
 
 Whole processes of `python -m pytest` with and without the plugin, all other plugins left out, take turns in shuffled
-order. A start varies by tens of milliseconds, so this is the fastest of {rounds} (a quarter of that for the tests).
+order. A start varies by tens of milliseconds, so this is the fastest of {rounds} (a quarter of that for the
+tests), in which a difference of some microseconds is noise.
 
 | fastest | without | with | added |
 | --- | --- | --- | --- |"""
