@@ -37,6 +37,11 @@ class RunComparison:
         return {name: each for name, each in self.compared.items() if each.regressed}
 
     @property
+    def forward_only(self) -> tuple[str, ...]:
+        """Tests that ran backward passes then and run none now."""
+        return tuple(name for name, each in self.compared.items() if each.forward_only)
+
+    @property
     def cheaper(self) -> int:
         """How many tests execute fewer mults than in the baseline."""
         return sum(each.current.mults < each.baseline.mults for each in self.compared.values() if not each.regressed)
@@ -72,18 +77,24 @@ def compare_run(
 
 def compare_work(before: Work, after: Work, *, thresholds: tuple[Threshold, ...]) -> Comparison:
     """Compares one test as :func:`rnncost.compare` does reports."""
-    pairs = match_layers(*([layer.layer_figures for layer in each.layers] for each in (before, after)))
+    forward_only = before.has_backward and not after.has_backward
+    baseline = before.forward_total if forward_only else before.total
+    pairs = match_layers(
+        [layer.layer_figures(forward_only=forward_only) for layer in before.layers],
+        [layer.layer_figures() for layer in after.layers],
+    )
     layers = tuple(LayerChange.between(*pair) for pair in pairs)
     known, found = ([each.uncounted for each in work.uncounted] for work in (before, after))
     ran = bool(after.layers) or not before.layers
     unfit = find_unfit(ran=ran, baseline=known, current=found)
-    grown = find_growth(thresholds, layers, before.total, after.total)
+    grown = find_growth(thresholds, layers, baseline, after.total)
     return Comparison(
         layers=layers,
-        baseline=before.total,
+        baseline=baseline,
         current=after.total,
         fail_on=limits_as_text(thresholds),
         regressions=(*unfit, *grown) if thresholds else (),
+        forward_only=forward_only,
         partial=bool(before.uncounted or after.uncounted),
     )
 

@@ -8,6 +8,7 @@ import msgspec
 
 from rnncost.counting.opcount import OpCount
 from rnncost.counting.spec import CustomSpec
+from rnncost.reporting.compare import without_backward
 from rnncost.reporting.comparison import Figures, LayerFigures
 from rnncost.reporting.costs import Costs, share
 from rnncost.reporting.layer import LayerCost, Uncounted
@@ -24,8 +25,11 @@ class Layouts(msgspec.Struct, frozen=True, kw_only=True):
     packed: _Natural | None
 
 
-class LayerWork(msgspec.Struct, frozen=True, kw_only=True):
-    """What one layer executed, forward and backward together; rows are those of the forward calls."""
+class LayerWork(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one layer executed, forward and backward together; rows are those of the forward calls.
+
+    ``forward`` is there where a backward ran: what is left to compare with a test that has lost it.
+    """
 
     name: str
     spec: str
@@ -37,10 +41,11 @@ class LayerWork(msgspec.Struct, frozen=True, kw_only=True):
     macs: Layouts
     mults: Layouts
     adds: Layouts
+    forward: Figures | None = None
 
     @classmethod
-    def of(cls, layer: LayerCost) -> LayerWork:
-        """The figures of a layer of a report."""
+    def of(cls, layer: LayerCost, forward: LayerCost) -> LayerWork:
+        """The figures of a layer of a report, and of the same layer had its backward not run."""
         figures, tally, costs = Figures.of(layer, (layer,)), layer.tally, layer.costs
         return cls(
             name=layer.name,
@@ -53,6 +58,7 @@ class LayerWork(msgspec.Struct, frozen=True, kw_only=True):
             macs=_layouts(costs, "macs"),
             mults=_layouts(costs, "mults"),
             adds=_layouts(costs, "adds"),
+            forward=Figures.of(forward, (forward,)) if layer.backward_calls else None,
         )
 
     @property
@@ -70,11 +76,11 @@ class LayerWork(msgspec.Struct, frozen=True, kw_only=True):
             wasted=None if self.mults.packed is None else self.mults.executed - self.mults.packed,
         )
 
-    @property
-    def layer_figures(self) -> LayerFigures:
+    def layer_figures(self, *, forward_only: bool = False) -> LayerFigures:
         """The same under the layer's name. A spec that was saved as text has no sizes, only that text."""
         spec = CustomSpec(title=self.spec, row=OpCount())
-        return LayerFigures(name=self.name, spec=spec, figures=self.figures, work=self.figures)
+        figures = self.forward if forward_only and self.forward is not None else self.figures
+        return LayerFigures(name=self.name, spec=spec, figures=figures, work=figures)
 
 
 class UncountedWork(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, order=True):
@@ -99,7 +105,9 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, report: CostReport) -> Work:
         """The work of a report."""
-        layers = [LayerWork.of(layer) for layer in merge(report).layers if layer.calls or layer.backward_calls]
+        merged = merge(report)
+        pairs = zip(merged.layers, without_backward(merged).layers, strict=True)
+        layers = [LayerWork.of(*pair) for pair in pairs if pair[0].calls or pair[0].backward_calls]
         uncounted = [UncountedWork(**msgspec.structs.asdict(each)) for each in report.uncounted]
         return cls(
             layers=tuple(sorted(layers, key=lambda layer: (layer.name, layer.spec))),
@@ -118,10 +126,17 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def total(self) -> Figures:
         """The sum over all layers."""
-        figures = [layer.figures for layer in self.layers]
-        sums = {name: sum(getattr(each, name) for each in figures) for name in Figures.__struct_fields__[:-1]}
-        wasted = [each.wasted for each in figures if each.wasted is not None]
-        return Figures(**sums, wasted=sum(wasted) if len(wasted) == len(figures) else None)
+        return _total([layer.figures for layer in self.layers])
+
+    @property
+    def forward_total(self) -> Figures:
+        """The same of the forward passes alone."""
+        return _total([layer.layer_figures(forward_only=True).figures for layer in self.layers])
+
+    @property
+    def has_backward(self) -> bool:
+        """Whether a backward ran."""
+        return any(layer.backward_calls for layer in self.layers)
 
     @property
     def saved_fraction(self) -> float | None:
@@ -137,6 +152,12 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 
     def __bool__(self) -> bool:
         return bool(self.layers or self.uncounted)
+
+
+def _total(figures: list[Figures]) -> Figures:
+    sums = {name: sum(getattr(each, name) for each in figures) for name in Figures.__struct_fields__[:-1]}
+    wasted = [each.wasted for each in figures if each.wasted is not None]
+    return Figures(**sums, wasted=sum(wasted) if len(wasted) == len(figures) else None)
 
 
 def _layouts(costs: Costs, name: str) -> Layouts:

@@ -80,6 +80,10 @@ def comparison_lines(comparison: RunComparison, *, name: str, path: str, limits:
     for title, lines in (
         ("New, and held to nothing until they are saved", new),
         ("Vanished, in the baseline only", [f"  {printable(name)}" for name in comparison.vanished]),
+        (
+            "Without backward passes now, so that forward alone was compared",
+            [f"  {printable(name)}" for name in comparison.forward_only],
+        ),
         ("Not compared, since they did not pass", [f"  {printable(name)}" for name in comparison.unusable]),
     ):
         if lines:

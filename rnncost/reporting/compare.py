@@ -44,7 +44,7 @@ def compare(baseline: CostReport, current: CostReport, *, fail_on: str = "mults:
             raise TypeError(f"{name} is a {type(report).__name__}, not a CostReport; CostReport.load() reads one")
     baseline, current = merge(baseline), merge(current)
     forward_only = _has_backward(baseline) and not _has_backward(current)
-    before = _without_backward(baseline) if forward_only else baseline
+    before = without_backward(baseline) if forward_only else baseline
     pairs = match_layers(*([LayerFigures.of(layer) for layer in each.layers] for each in (before, current)))
     layers = tuple(LayerChange.between(*pair) for pair in pairs)
     totals = (Figures.of(before, before.layers), Figures.of(current, current.layers))
@@ -67,7 +67,7 @@ def _has_backward(report: CostReport) -> bool:
     return any(layer.backward_calls for layer in report.layers)
 
 
-def _without_backward(report: CostReport) -> CostReport:
+def without_backward(report: CostReport) -> CostReport:
     """The report of the same run, had its backward not run: without what that recomputed, either."""
     layers = tuple(
         msgspec.structs.replace(

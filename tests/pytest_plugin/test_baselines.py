@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from rnncost.plugin.baseline import load_baseline
 from tests.pytest_plugin.conftest import Run
 
 ACCEPTED = "Growth that is meant is accepted by `pytest --rnncost-save main`, and committing .rnncost/main.json."
@@ -309,6 +310,25 @@ def test_many_regressions_fit_on_a_screen_and_all_the_first_are_named(run: Run) 
         ACCEPTED,
     ]
     assert len(own) == 1 + 3 * 4 + 7 + 2
+
+
+TRAINED = "def test_one(): packed().data.sum().backward()\n"
+LOST = ["Without backward passes now, so that forward alone was compared: 1 test", "  test_it.py::test_one"]
+
+
+def test_a_lost_backward_hides_no_growth_of_the_forward(run: Run, saved: Path) -> None:
+    run(TRAINED, "--rnncost-save=main")
+    work = load_baseline(saved)["test_it.py::test_one"]
+    assert (work.forward_total.mults, work.forward_total.backward_calls, work.total.backward_calls) == (483, 0, 1)
+    assert work.total.mults > 2 * 483
+    kept = run("def test_one(): packed()", "--rnncost-compare=main")
+    kept.assert_outcomes(passed=1)
+    assert kept.ret == 0
+    start = "1 test compared with .rnncost/main.json, limit mults:0%: none grew beyond the limit"
+    assert [line for line in kept.outlines if line in (start, *LOST)] == [start, *LOST]
+    doubled = run("def test_one(): packed(), packed()", "--rnncost-compare=main")
+    assert doubled.ret == 1
+    assert "  483 -> 966 forward mults (+100.0 %); layers: 1 added, 1 same." in doubled.outlines
 
 
 def test_what_grew_most_comes_first(run: Run) -> None:
