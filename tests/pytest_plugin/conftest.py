@@ -45,6 +45,13 @@ QUIET = ("-p", "no:cacheprovider", "-p", "no:randomly", "-p", "no:asyncio")
 Run = Callable[..., pytest.RunResult]
 
 
+@pytest.fixture(autouse=True)
+def not_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where these are set pytest shows failures in full at its end, once more."""
+    for name in ("CI", "BUILD_NUMBER"):
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.fixture
 def run(pytester: pytest.Pytester) -> Run:
     """Writes ``test_it.py`` and runs pytest with some arguments."""
