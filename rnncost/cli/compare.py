@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from rnncost.cli.output import check_paths, print_file, save_files, standard_output
-from rnncost.errors import RegressionError, ReportFormatError
+from rnncost.cli.output import check_paths, write
+from rnncost.errors import RegressionError
 from rnncost.reporting.compare import compare
 from rnncost.reporting.renderers.comparison import (
     COMPARISON_FORMATS,
@@ -58,13 +58,12 @@ def command(baseline: Path, current: Path, *, fail_on: str, format_name: str, pa
     status is 1 where a layer or the total grew beyond a limit, or where that cannot be told.
     """
     comparison = compare(CostReport.load(baseline), CostReport.load(current), fail_on=fail_on)
-    failed = save_files(paths, comparison.save)
-    with standard_output():
-        if format_name == "text":
-            comparison.print()
-        else:
-            print_file(comparison_renderer_for_format(format_name).render(comparison))
-    if failed:
-        raise ReportFormatError(failed)
+    write(
+        paths=paths,
+        save=comparison.save,
+        format_name=format_name,
+        show=comparison.print,
+        render=lambda name: comparison_renderer_for_format(name).render(comparison),
+    )
     if comparison.regressed:
         raise RegressionError(comparison.message)

@@ -53,12 +53,41 @@ def write_report(report: CostReport, *, paths: tuple[Path, ...], format_name: st
     Raises:
         ReportFormatError: after printing, if a file cannot be written.
     """
-    failed = save_files(paths, lambda path: report.save(path, chart=chart))
+    write(
+        paths=paths,
+        save=lambda path: report.save(path, chart=chart),
+        format_name=format_name,
+        show=report.print,
+        render=lambda name: renderer_for_format(name).render(report),
+    )
+
+
+def write(
+    *,
+    paths: tuple[Path, ...],
+    save: Callable[[Path], None],
+    format_name: str,
+    show: Callable[[], None],
+    render: Callable[[str], str],
+) -> None:
+    """Writes the files first, so that a closed pipe cannot lose them, then prints.
+
+    Args:
+        paths: the files.
+        save: writes one.
+        format_name: of what is printed.
+        show: prints as text.
+        render: the content of a file in the format of this name.
+
+    Raises:
+        ReportFormatError: after printing, if a file cannot be written.
+    """
+    failed = save_files(paths, save)
     with standard_output():
         if format_name == "text":
-            report.print()
+            show()
         else:
-            print_file(renderer_for_format(format_name).render(report))
+            print_file(render(format_name))
     if failed:
         raise ReportFormatError(failed)
 

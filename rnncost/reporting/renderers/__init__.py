@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Protocol
 
-from rnncost.errors import ReportFormatError
+from rnncost.reporting.renderers.formats import Format, format_of_path, load_renderer
 from rnncost.reporting.report import CostReport
 
-# name: (suffix, module, class); a renderer is imported when it is used.
 _RENDERERS = {
-    "text": (".txt", "text", "TextRenderer"),
-    "json": (".json", "json", "JsonRenderer"),
-    "csv": (".csv", "csv", "CsvRenderer"),
-    "markdown": (".md", "markdown", "MarkdownRenderer"),
-    "html": (".html", "html", "HtmlRenderer"),
+    "text": Format(".txt", "text", "TextRenderer"),
+    "json": Format(".json", "json", "JsonRenderer"),
+    "csv": Format(".csv", "csv", "CsvRenderer"),
+    "markdown": Format(".md", "markdown", "MarkdownRenderer"),
+    "html": Format(".html", "html", "HtmlRenderer"),
 }
+_KIND = "report format"
 FORMATS = tuple(_RENDERERS)
 CHART_SUFFIXES = (".svg", ".png")
 
@@ -41,10 +40,7 @@ def renderer_for_format(name: str) -> Renderer:
     Raises:
         ReportFormatError: listing the formats, for any other name.
     """
-    if name not in _RENDERERS:
-        raise ReportFormatError(f"no report format {name!r}; use one of {', '.join(FORMATS)}")
-    _, module, class_name = _RENDERERS[name]
-    renderer: Renderer = getattr(importlib.import_module(f"{__name__}.{module}"), class_name)()
+    renderer: Renderer = load_renderer(_RENDERERS, name, package=__name__, kind=_KIND)
     return renderer
 
 
@@ -63,8 +59,4 @@ def renderer_for_path(path: str | Path, *, chart: str | None = None) -> Renderer
         from rnncost.reporting.renderers.charts import ChartRenderer
 
         return ChartRenderer(chart, suffix=suffix)
-    for name, (known, _, _) in _RENDERERS.items():
-        if suffix == known:
-            return renderer_for_format(name)
-    suffixes = ", ".join(known for known in (*(known for known, _, _ in _RENDERERS.values()), *CHART_SUFFIXES))
-    raise ReportFormatError(f"{path}: no report format has the suffix {suffix!r}; use one of {suffixes}")
+    return renderer_for_format(format_of_path(_RENDERERS, path, kind=_KIND, others=CHART_SUFFIXES))

@@ -6,6 +6,7 @@ import io
 import re
 import sys
 import textwrap
+from collections.abc import Callable
 from typing import TextIO
 
 import msgspec
@@ -56,6 +57,22 @@ def print_report(report: CostReport, file: TextIO | None = None) -> None:
     The environment variable ``NO_COLOR`` turns colours off. A stream that cannot show a character
     gets ASCII pictures, and the escape of what else it lacks.
     """
+
+    def plain(width: int, encoding: str) -> str:
+        ascii_only = not can_show("".join(msgspec.structs.astuple(BLOCKS)), encoding)
+        return TextRenderer(width=width, ascii_only=ascii_only).render(report)
+
+    print_drawing(file, lambda width: _report(report, width, BLOCKS), plain)
+
+
+def print_drawing(file: TextIO | None, draw: Callable[[int], RenderableType], plain: Callable[[int, str], str]) -> None:
+    """Prints in colour on a terminal that shows UTF-8, as plain text elsewhere.
+
+    Args:
+        file: where to; standard output by default.
+        draw: draws in so many columns.
+        plain: text without colour, given the columns and the encoding.
+    """
     stream = sys.stdout if file is None else file
     if stream is None:  # closed, as by >&-; print() is silent then, too
         return
@@ -64,10 +81,9 @@ def print_report(report: CostReport, file: TextIO | None = None) -> None:
     width = max(console.width, NARROWEST) if console.is_terminal else WIDTH
     if console.is_terminal and encoding.lower().replace("-", "") == "utf8":
         console.width = width
-        console.print(_report(report, width, BLOCKS))
+        console.print(draw(width))
     else:
-        ascii_only = not can_show("".join(msgspec.structs.astuple(BLOCKS)), encoding)
-        stream.write(fit_encoding(TextRenderer(width=width, ascii_only=ascii_only).render(report), encoding))
+        stream.write(fit_encoding(plain(width, encoding), encoding))
 
 
 def plain_text(drawing: RenderableType, width: int) -> str:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Protocol
 
-from rnncost.errors import ReportFormatError
 from rnncost.reporting.comparison import Comparison
+from rnncost.reporting.renderers.formats import Format, format_of_path, load_renderer
 
-# name: (suffix, module, class); a renderer is imported when it is used.
 _RENDERERS = {
-    "text": (".txt", "text", "TextComparison"),
-    "markdown": (".md", "markdown", "MarkdownComparison"),
-    "json": (".json", "json", "JsonComparison"),
-    "html": (".html", "html", "HtmlComparison"),
+    "text": Format(".txt", "text", "TextComparison"),
+    "markdown": Format(".md", "markdown", "MarkdownComparison"),
+    "json": Format(".json", "json", "JsonComparison"),
+    "html": Format(".html", "html", "HtmlComparison"),
 }
+_KIND = "format of a comparison"
 COMPARISON_FORMATS = tuple(_RENDERERS)
 
 
@@ -32,10 +31,7 @@ def comparison_renderer_for_format(name: str) -> ComparisonRenderer:
     Raises:
         ReportFormatError: listing the formats, for any other name.
     """
-    if name not in _RENDERERS:
-        raise ReportFormatError(f"no format of a comparison {name!r}; use one of {', '.join(COMPARISON_FORMATS)}")
-    _, module, class_name = _RENDERERS[name]
-    renderer: ComparisonRenderer = getattr(importlib.import_module(f"{__name__}.{module}"), class_name)()
+    renderer: ComparisonRenderer = load_renderer(_RENDERERS, name, package=__name__, kind=_KIND)
     return renderer
 
 
@@ -45,9 +41,4 @@ def comparison_renderer_for_path(path: str | Path) -> ComparisonRenderer:
     Raises:
         ReportFormatError: listing the suffixes, for any other one.
     """
-    suffix = Path(path).suffix.lower()
-    for name, (known, _, _) in _RENDERERS.items():
-        if suffix == known:
-            return comparison_renderer_for_format(name)
-    suffixes = ", ".join(known for known, _, _ in _RENDERERS.values())
-    raise ReportFormatError(f"{path}: no format of a comparison has the suffix {suffix!r}; use one of {suffixes}")
+    return comparison_renderer_for_format(format_of_path(_RENDERERS, path, kind=_KIND))

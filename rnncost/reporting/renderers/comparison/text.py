@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from typing import TextIO
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from rnncost.reporting.comparison import Comparison, Figures, LayerChange, exact
 from rnncost.reporting.renderers.comparison.rows import change_of_mults, totals
-from rnncost.reporting.renderers.glyphs import fit_encoding
-from rnncost.reporting.renderers.text import NARROWEST, WIDTH, exact_or_short, plain_table, plain_text
+from rnncost.reporting.renderers.text import NARROWEST, WIDTH, exact_or_short, plain_table, plain_text, print_drawing
 from rnncost.units import format_count
 
 _STYLES = {"same": "dim", "added": "yellow", "removed": "yellow", "renamed": "yellow", "changed": "bold"}
@@ -36,17 +34,11 @@ class TextComparison:
 
 def print_comparison(comparison: Comparison, file: TextIO | None = None) -> None:
     """Prints the table: in colour and as wide as it is on a terminal, as plain text of 80 columns elsewhere."""
-    stream = sys.stdout if file is None else file
-    if stream is None:
-        return
-    console = Console(file=stream)
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    width = max(console.width, NARROWEST) if console.is_terminal else WIDTH
-    if console.is_terminal and encoding.lower().replace("-", "") == "utf8":
-        console.width = width
-        console.print(_comparison(comparison, width))
-    else:
-        stream.write(fit_encoding(TextComparison(width=width).render(comparison), encoding))
+    print_drawing(
+        file,
+        lambda width: _comparison(comparison, width),
+        lambda width, encoding: TextComparison(width=width).render(comparison),
+    )
 
 
 def _comparison(comparison: Comparison, width: int) -> RenderableType:
