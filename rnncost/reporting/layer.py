@@ -78,6 +78,11 @@ class LayerCost(CostView, frozen=True, kw_only=True):
         return advice(self.timings, self.conditions, self.best_layout, cell_state=cell_state)
 
     @property
+    def is_cell(self) -> bool:
+        """Whether it is an ``RNNCell``, ``GRUCell`` or ``LSTMCell``, which sees one step at a time and no padding."""
+        return isinstance(self.spec, RnnSpec) and self.spec.cell
+
+    @property
     def tally(self) -> Tally:
         """Sums over all calls, whatever their kind."""
         return sum((call.forward for call in self.calls), start=Tally())

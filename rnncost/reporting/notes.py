@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from rnncost.counting.spec import RnnSpec
 from rnncost.reporting.layer import LayerCost
 from rnncost.reporting.report import CostReport
 from rnncost.reporting.timing import VERDICT_ROUNDS
@@ -68,12 +67,12 @@ def _notes(report: CostReport) -> Iterator[str]:
 
 
 def _padding(report: CostReport) -> Iterator[str]:
-    unknown = [layer for layer in report.layers if layer.packed is None and not getattr(layer.spec, "cell", False)]
+    unknown = [layer for layer in report.layers if layer.packed is None and not layer.is_cell]
     if unknown:
         calls = sum(call.forward.calls for layer in unknown for call in layer.calls if call.forward.packed_rows is None)
         padded_calls = "1 padded call" if calls == 1 else f"{calls:,} padded calls"
         yield f"? = unknown: {padded_calls} of {_names(unknown)} came without true lengths; give them with lengths=."
-    cells = [layer for layer in report.layers if isinstance(layer.spec, RnnSpec) and layer.spec.cell and layer.calls]
+    cells = [layer for layer in report.layers if layer.is_cell and layer.calls]
     if cells:
         yield (
             f"{_names(cells)}: a cell sees one step at a time, so that what a padded loop would have run is not known; "

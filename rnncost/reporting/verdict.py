@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import msgspec
 
-from rnncost.counting.spec import RnnSpec
 from rnncost.reporting.layer import LayerCost
 from rnncost.reporting.report import CostReport
 from rnncost.reporting.timing import not_told_apart, recommended
@@ -97,10 +96,6 @@ def _estimated(report: CostReport) -> bool:
     return all(layer.source == "estimate" for layer in report.layers)
 
 
-def _is_cell(layer: LayerCost) -> bool:
-    return isinstance(layer.spec, RnnSpec) and layer.spec.cell
-
-
 def _saved(report: CostReport) -> str:
     costs, estimated = report.costs, _estimated(report)
     executed, saved = format_count(costs.executed.mults), costs.saved.mults
@@ -114,7 +109,7 @@ def _saved(report: CostReport) -> str:
         )
     elif saved < 0:
         said = f"More multiplications {ran} than padded batches take: {executed}, {format_count(-saved)} more."
-    elif all(_is_cell(layer) for layer in report.layers if layer.calls):
+    elif all(layer.is_cell for layer in report.layers if layer.calls):
         # Its padded figures are those executed, for want of others: that is no finding.
         said = f"{executed} multiplications {ran}; what padded batches would have cost is unknown."
     else:
@@ -132,7 +127,7 @@ def _wasted(report: CostReport) -> str:
     was = "would be" if estimated else "was"
     if costs.wasted is None:
         unknown = [layer for layer in report.layers if layer.wasted is None]
-        cells = all(map(_is_cell, unknown))
+        cells = all(layer.is_cell for layer in unknown)
         why = "a cell sees one step at a time" if cells else "true lengths were not given"
         return f"How much of {ran} {was} padding is unknown for {_layers(unknown)}: {why}."
     if costs.wasted.mults == 0:
